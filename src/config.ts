@@ -1,0 +1,137 @@
+// The environment, checked once and frozen: docs/configuration.md explains each variable.
+import { z } from 'zod';
+
+const wholeNumber = (minimum: number, maximum = Number.MAX_SAFE_INTEGER) =>
+  z
+    .string()
+    .regex(/^\d{1,16}$/, 'must be a whole number')
+    .transform(Number)
+    .refine((value) => value >= minimum && value <= maximum, `must be between ${minimum} and ${maximum}`);
+
+const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true');
+
+const urlOf = (...protocols: string[]) =>
+  z
+    .string()
+    .refine(
+      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+      `must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
+    );
+
+const secret = z
+  .string()
+  .refine((text) => text.length >= 20 && text.length <= 200, 'must have 20 to 200 characters')
+  .refine(
+    (text) => /^[\x21-\x7e]+$/.test(text),
+    'must consist of visible ASCII characters without spaces: it travels in a header',
+  );
+
+const origins = z.string().transform((text, context) => {
+  const list = text
+    .split(',')
+    .map((origin) => origin.trim())
+    .filter((origin) => origin !== '');
+  for (const origin of list) {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
+      context.addIssue({ code: 'custom', message: `"${origin}" is no origin such as https://app.example.com` });
+    }
+  }
+  return list;
+});
+
+const environment = z.object({
+  HOST: z.string().default('127.0.0.1'),
+  PORT: wholeNumber(0, 65_535).default(4000),
+  DATABASE_URL: urlOf('postgresql:', 'postgres:').optional(),
+  REDIS_URL: urlOf('redis:', 'rediss:').optional(),
+  DATA_DIR: z.string().default('.data'),
+  ADMIN_API_KEY: secret.optional(),
+  DEV_API_KEY: secret.optional(),
+  REDIS_SCRATCHPAD_TTL_SECONDS: wholeNumber(0, 315_360_000).default(86_400),
+  MAX_BODY_BYTES: wholeNumber(1024).default(8_388_608),
+  MAX_CONTENT_BYTES: wholeNumber(1).default(1_048_576),
+  MAX_ENTRY_BYTES: wholeNumber(1).default(65_536),
+  MAX_ENTRIES: wholeNumber(1).default(100_000),
+  FORMATTED_VIEW_MAX_BYTES: wholeNumber(1024).default(65_536),
+  SUBSCRIBER_BUFFER_EVENTS: wholeNumber(1).default(1000),
+  CORS_ORIGINS: origins.default([]),
+  GRAPHIQL: flag.optional(),
+  INTROSPECTION: flag.optional(),
+  LOG_LEVEL: z
+    .enum(
+      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+      'must be trace, debug, info, warn, error, fatal or silent',
+    )
+    .default('info'),
+});
+
+/** Everything a process is told from outside. Bytes, seconds and counts as the names say. */
+export interface Config {
+  readonly host: string;
+  /** 0 picks a free port. */
+  readonly port: number;
+  /** Undefined: an embedded PostgreSQL (PGlite) under dataDirectory. */
+  readonly databaseUrl: string | undefined;
+  /** Undefined: a private redis-server with its append-only file under dataDirectory. */
+  readonly redisUrl: string | undefined;
+  readonly dataDirectory: string;
+  /** Both stores are embedded: one machine, one developer. */
+  readonly embedded: boolean;
+  readonly administratorSecret: string | undefined;
+  readonly developmentSecret: string | undefined;
+  /** Lifetime of a pad's working state after its last write; 0 is for ever. */
+  readonly scratchpadTtlSeconds: number;
+  readonly maxBodyBytes: number;
+  readonly maxContentBytes: number;
+  readonly maxEntryBytes: number;
+  readonly maxEntries: number;
+  readonly formattedViewMaxBytes: number;
+  readonly subscriberBufferEvents: number;
+  readonly corsOrigins: readonly string[];
+  readonly graphiql: boolean;
+  readonly introspection: boolean;
+  readonly logLevel: string;
+}
+
+/** One line for each mistake in the environment. */
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError';
+}
+
+/** @throws ConfigurationError that names every wrong variable and what it must be */
+export function readConfig(variables: Readonly<Record<string, string | undefined>>): Config {
+  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
+  const result = environment.safeParse(given);
+  if (!result.success) {
+    const lines = result.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`);
+    throw new ConfigurationError(lines.join('\n'));
+  }
+  const values = result.data;
+  const embedded = values.DATABASE_URL === undefined && values.REDIS_URL === undefined;
+  if (values.DEV_API_KEY !== undefined && !embedded) {
+    throw new ConfigurationError(
+      'DEV_API_KEY works with embedded stores only: unset it, or unset DATABASE_URL and REDIS_URL',
+    );
+  }
+  return Object.freeze({
+    host: values.HOST,
+    port: values.PORT,
+    databaseUrl: values.DATABASE_URL,
+    redisUrl: values.REDIS_URL,
+    dataDirectory: values.DATA_DIR,
+    embedded,
+    administratorSecret: values.ADMIN_API_KEY,
+    developmentSecret: values.DEV_API_KEY,
+    scratchpadTtlSeconds: values.REDIS_SCRATCHPAD_TTL_SECONDS,
+    maxBodyBytes: values.MAX_BODY_BYTES,
+    maxContentBytes: values.MAX_CONTENT_BYTES,
+    maxEntryBytes: values.MAX_ENTRY_BYTES,
+    maxEntries: values.MAX_ENTRIES,
+    formattedViewMaxBytes: values.FORMATTED_VIEW_MAX_BYTES,
+    subscriberBufferEvents: values.SUBSCRIBER_BUFFER_EVENTS,
+    corsOrigins: values.CORS_ORIGINS,
+    graphiql: values.GRAPHIQL ?? embedded,
+    introspection: values.INTROSPECTION ?? embedded,
+    logLevel: values.LOG_LEVEL,
+  });
+}

@@ -1,0 +1,78 @@
+// The one kind of error that the domain throws. How a code looks on a wire is decided in surfaces/error-table.ts alone.
+import type { z } from 'zod';
+
+/** Everything that can go wrong by contract. What is not one of these is a bug: it is logged and masked. */
+export type ErrorCode =
+  | 'INVALID_INPUT'
+  | 'UNAUTHENTICATED'
+  | 'FORBIDDEN'
+  | 'NOT_FOUND'
+  | 'CONFLICT'
+  | 'LIMIT_EXCEEDED'
+  | 'RATE_LIMITED'
+  | 'UNAVAILABLE'
+  | 'SUBSCRIBER_TOO_SLOW'
+  | 'INTERNAL';
+
+/** One mistake in an input: where it is and what to do about it. */
+export interface InputIssue {
+  path: (string | number)[];
+  message: string;
+}
+
+/** What a client may read beside the code and the message. */
+export interface ErrorDetails {
+  /** INVALID_INPUT: every mistake that was found. */
+  issues?: InputIssue[];
+  /** CONFLICT of a compare-and-set: the version that is current now. */
+  currentVersion?: string;
+  /** RATE_LIMITED: when to come back, in seconds. */
+  retryAfterSeconds?: number;
+  /** SUBSCRIBER_TOO_SLOW: the last cursor that was delivered; resume from it. */
+  lastCursor?: string;
+}
+
+/** An error that the caller is meant to read: `message` says what to do, `cause` is for the log only. */
+export class DomainError extends Error {
+  override readonly name = 'DomainError';
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    readonly details: ErrorDetails = {},
+    options?: { cause?: unknown },
+  ) {
+    super(message, options);
+  }
+}
+
+/**
+ * The one answer for a thing that does not exist, belongs to another tenant, or is an id of another kind.
+ * It names no id, so that the three are the same to the byte.
+ */
+export const notFound = (): DomainError =>
+  new DomainError('NOT_FOUND', 'Nothing with this id exists here. Check the id and the API key that you use.');
+
+/** `store` is "SQL" or "Redis": enough for an operator, nothing about hosts. */
+export const unavailable = (store: 'SQL' | 'Redis', cause?: unknown): DomainError =>
+  new DomainError(
+    'UNAVAILABLE',
+    `${store} does not answer at the moment. Try again; a retry with the same idempotency key is safe.`,
+    {},
+    { cause },
+  );
+
+export const invalidInput = (message: string, issues?: InputIssue[]): DomainError =>
+  new DomainError('INVALID_INPUT', message, { issues: issues ?? [{ path: [], message }] });
+
+/** Checks `value` against `schema`; every mistake is reported at once. @throws DomainError INVALID_INPUT */
+export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issues = result.error.issues.map((issue) => ({
+    path: issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part)),
+    message: issue.message,
+  }));
+  const summary = issues.map(({ path, message }) => (path.length > 0 ? `${path.join('.')}: ${message}` : message));
+  throw invalidInput(summary.join('; '), issues);
+}

@@ -1,0 +1,119 @@
+// Relay cursor connections: what a page request may say, what a cursor means, and how rows become a page.
+import { invalidInput } from './errors.js';
+
+export const defaultPageSize = 20;
+export const maxPageSize = 100;
+
+/** As a client sends them; null is the same as absent. */
+export interface PageArguments {
+  first?: number | null;
+  after?: string | null;
+  last?: number | null;
+  before?: string | null;
+}
+
+/** A checked request for one page out of the range between two keys, both exclusive. */
+export interface PageRequest<Key> {
+  size: number;
+  /** True for `last`: the page ends at the end of the range. */
+  fromEnd: boolean;
+  after?: Key;
+  before?: Key;
+}
+
+export interface Edge<Row> {
+  cursor: string;
+  node: Row;
+}
+
+export interface Page<Row> {
+  edges: Edge<Row>[];
+  pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string | null; endCursor: string | null };
+}
+
+/** Makes and reads the opaque cursors of one connection of one parent: a cursor of another one is refused. */
+export interface CursorCodec<Key> {
+  encode(key: Key): string;
+  /** @throws DomainError INVALID_INPUT */
+  decode(cursor: string, argument: string): Key;
+}
+
+/**
+ * @param connection the connection's name, such as "threads"
+ * @param parentId the id of what the connection hangs on
+ * @param isKey recognises a key of this connection in what a client gave back
+ */
+export function createCursorCodec<Key>(
+  connection: string,
+  parentId: string,
+  isKey: (value: unknown) => value is Key,
+): CursorCodec<Key> {
+  const read = (cursor: string): unknown => {
+    try {
+      return JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+    } catch {
+      return undefined;
+    }
+  };
+  const encode = (key: Key): string => Buffer.from(JSON.stringify([connection, parentId, key])).toString('base64url');
+  return {
+    encode,
+    decode(cursor, argument) {
+      const parts = read(cursor);
+      const isOurs = Array.isArray(parts) && parts.length === 3 && parts[0] === connection && parts[1] === parentId;
+      const key: unknown = isOurs ? parts[2] : undefined;
+      if (!isKey(key) || encode(key) !== cursor) {
+        throw invalidInput(`${argument} is not a cursor of this connection: give back a cursor that it returned.`);
+      }
+      return key;
+    },
+  };
+}
+
+/** @throws DomainError INVALID_INPUT for a negative or too large size, both sizes at once, or a foreign cursor */
+export function parsePageArguments<Key>(args: PageArguments, codec: CursorCodec<Key>): PageRequest<Key> {
+  if (args.first != null && args.last != null) {
+    throw invalidInput('Give either first or last, not both.');
+  }
+  for (const [name, size] of [
+    ['first', args.first],
+    ['last', args.last],
+  ] as const) {
+    if (size != null && (!Number.isInteger(size) || size < 0 || size > maxPageSize)) {
+      throw invalidInput(`${name} must be a whole number from 0 to ${maxPageSize}.`);
+    }
+  }
+  return {
+    size: args.first ?? args.last ?? defaultPageSize,
+    fromEnd: args.last != null,
+    ...(args.after != null && { after: codec.decode(args.after, 'after') }),
+    ...(args.before != null && { before: codec.decode(args.before, 'before') }),
+  };
+}
+
+/**
+ * Makes a page of rows that were read in the direction of the request (from the end: newest first), one more than asked for.
+ * @param rows up to `request.size + 1` rows; the extra one only tells that there is more
+ */
+export function toPage<Row, Key>(
+  rows: readonly Row[],
+  request: PageRequest<Key>,
+  codec: CursorCodec<Key>,
+  keyOf: (row: Row) => Key,
+): Page<Row> {
+  const hasMore = rows.length > request.size;
+  const taken = rows.slice(0, request.size);
+  const edges = (request.fromEnd ? taken.reverse() : taken).map((node) => ({
+    cursor: codec.encode(keyOf(node)),
+    node,
+  }));
+  return {
+    edges,
+    pageInfo: {
+      hasNextPage: request.fromEnd ? request.before !== undefined : hasMore,
+      hasPreviousPage: request.fromEnd ? hasMore : request.after !== undefined,
+      startCursor: edges[0]?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
+    },
+  };
+}

@@ -1,0 +1,18 @@
+// Text rules that hold everywhere: text is kept exactly, so what a store could not keep exactly is refused.
+import { z } from 'zod';
+
+/** PostgreSQL cannot store NUL, and UTF-8 has no form for half a surrogate pair: it would come back as U+FFFD. */
+export const isStorableText = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed();
+
+const refusal = 'must not contain NUL (U+0000) or half of a surrogate pair: remove or replace that character';
+
+/** Text that every store gives back exactly as it was. */
+export const storableText = z.string().refine(isStorableText, refusal);
+
+/** A label that a person reads: 1 to 200 characters, not blank. */
+export const nameText = storableText
+  .refine((text) => text.trim().length > 0, 'must not be blank')
+  .refine((text) => [...text].length <= 200, 'must have at most 200 characters');
+
+/** The size that limits are about: bytes in UTF-8. */
+export const byteLength = (text: string): number => Buffer.byteLength(text, 'utf8');
