@@ -103,7 +103,7 @@ export function toPage<Row, Key>(
 ): Page<Row> {
   const hasMore = rows.length > request.size;
   const taken = rows.slice(0, request.size);
-  const edges = (request.fromEnd ? taken.reverse() : taken).map((node) => ({
+  const edges = (request.fromEnd ? taken.toReversed() : taken).map((node) => ({
     cursor: codec.encode(keyOf(node)),
     node,
   }));

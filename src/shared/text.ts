@@ -9,10 +9,10 @@ const refusal = 'must not contain NUL (U+0000) or half of a surrogate pair: remo
 /** Text that every store gives back exactly as it was. */
 export const storableText = z.string().refine(isStorableText, refusal);
 
-/** A label that a person reads: 1 to 200 characters, not blank. */
+/** A label that a person reads: 1 to 200 UTF-16 code units, not blank. */
 export const nameText = storableText
   .refine((text) => text.trim().length > 0, 'must not be blank')
-  .refine((text) => [...text].length <= 200, 'must have at most 200 characters');
+  .refine((text) => text.length <= 200, 'must have at most 200 characters');
 
 /** The size that limits are about: bytes in UTF-8. */
 export const byteLength = (text: string): number => Buffer.byteLength(text, 'utf8');
