@@ -1,0 +1,148 @@
+// Prisma's schema engine as WebAssembly, on our own driver adapters: no downloaded binary, the same on every machine.
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { PGlite } from '@electric-sql/pglite';
+import { PrismaPg } from '@prisma/adapter-pg';
+import {
+  bindMigrationAwareSqlAdapterFactory,
+  DriverAdapterError,
+  type SqlDriverAdapter,
+  type SqlMigrationAwareDriverAdapterFactory,
+} from '@prisma/driver-adapter-utils';
+import type { SchemaEngine } from '@prisma/schema-engine-wasm';
+import pg from 'pg';
+import { PrismaPGlite } from 'pglite-prisma-adapter';
+import type { DatabaseSource } from './postgres.js';
+import { withWholeScripts } from './sql-adapters.js';
+
+type EngineModule = Pick<typeof import('@prisma/schema-engine-wasm'), 'SchemaEngine'> & {
+  __wbg_set_wasm(exports: Record<string, unknown>): void;
+};
+
+/** Node has it; the type library without a browser does not. */
+const { WebAssembly } = globalThis as unknown as {
+  WebAssembly: {
+    instantiate(bytes: Uint8Array, imports: object): Promise<{ instance: { exports: Record<string, unknown> } }>;
+  };
+};
+
+/** The glue code of the engine holds one instance for each process: loading a second one would break the first. */
+let engineModule: Promise<EngineModule> | undefined;
+
+async function loadEngineModule(): Promise<EngineModule> {
+  // The package's main file imports the .wasm itself, which Node 20 cannot do without a flag.
+  const gluePath = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
+  const glue = (await import('@prisma/schema-engine-wasm/schema_engine_bg')) as unknown as EngineModule;
+  const wasm = await readFile(gluePath.replace(/\.js$/, '.wasm'));
+  const { instance } = await WebAssembly.instantiate(wasm, { './schema_engine_bg.js': glue });
+  glue.__wbg_set_wasm(instance.exports);
+  (instance.exports['__wbindgen_start'] as () => void)();
+  return glue;
+}
+
+/**
+ * Hands an engine that is connected to `source` to `use`, and ends its connections afterwards: the engine's advisory
+ * lock lives as long as they do.
+ * @param datamodel the text of schema.prisma, where the engine has to know it
+ */
+export async function withSchemaEngine<Result>(
+  source: DatabaseSource,
+  use: (engine: SchemaEngine) => Promise<Result>,
+  datamodel?: string,
+): Promise<Result> {
+  engineModule ??= loadEngineModule();
+  const { SchemaEngine } = await engineModule;
+  const { factory, close } = 'pglite' in source ? embeddedAdapter(source.pglite) : serverAdapter(source.databaseUrl);
+  try {
+    const engine = await SchemaEngine.new(
+      { datamodels: datamodel === undefined ? undefined : [['schema.prisma', datamodel]] },
+      () => undefined,
+      bindMigrationAwareSqlAdapterFactory(factory),
+    );
+    try {
+      return await use(engine);
+    } finally {
+      engine.free();
+    }
+  } finally {
+    await close();
+  }
+}
+
+interface EngineAdapter {
+  factory: SqlMigrationAwareDriverAdapterFactory;
+  close(): Promise<void>;
+}
+
+function serverAdapter(databaseUrl: string): EngineAdapter {
+  // No statement timeout: building an index may take its time. One connection: the engine's lock belongs to it.
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 });
+  pool.on('error', () => undefined);
+  const factory = new PrismaPg(pool);
+  return {
+    factory: {
+      provider: factory.provider,
+      adapterName: factory.adapterName,
+      connect: async () =>
+        withWholeScripts(
+          await factory.connect(),
+          asDriverError((script) => pool.query(script)),
+        ),
+      connectToShadowDb,
+    },
+    close: () => pool.end(),
+  };
+}
+
+function embeddedAdapter(pglite: PGlite): EngineAdapter {
+  const factory = new PrismaPGlite(pglite);
+  return {
+    factory: {
+      provider: factory.provider,
+      adapterName: factory.adapterName,
+      connect: async () =>
+        withWholeScripts(
+          await factory.connect(),
+          asDriverError((script) => pglite.exec(script)),
+        ),
+      connectToShadowDb,
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** An empty database in memory, to replay migrations in. */
+async function connectToShadowDb(): Promise<SqlDriverAdapter> {
+  const pglite = await PGlite.create();
+  const adapter = await new PrismaPGlite(pglite).connect();
+  return {
+    ...withWholeScripts(
+      adapter,
+      asDriverError((script) => pglite.exec(script)),
+    ),
+    dispose: () => pglite.close(),
+  };
+}
+
+/** Gives an error of a script the form in which the engine reads the database's own words. */
+const asDriverError =
+  (run: (script: string) => Promise<unknown>) =>
+  async (script: string): Promise<void> => {
+    try {
+      await run(script);
+    } catch (error) {
+      const { code, severity, message, detail, column, hint } = error as pg.DatabaseError;
+      if (code === undefined) throw error;
+      throw new DriverAdapterError({
+        kind: 'postgres',
+        code,
+        severity: severity ?? 'ERROR',
+        message,
+        detail,
+        column,
+        hint,
+        originalCode: code,
+        originalMessage: message,
+      });
+    }
+  };
