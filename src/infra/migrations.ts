@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { MigrationList } from '@prisma/schema-engine-wasm';
-import pg from 'pg';
+import { Client } from 'pg';
 import type { Logger } from '../shared/logger.js';
 import type { Database, DatabaseSource } from './postgres.js';
 
@@ -125,7 +125,7 @@ async function withMigrationLock<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   if ('pglite' in source) return work();
-  const client = new pg.Client({ connectionString: source.databaseUrl, connectionTimeoutMillis: 10_000 });
+  const client = new Client({ connectionString: source.databaseUrl, connectionTimeoutMillis: 10_000 });
   client.on('error', () => undefined);
   await client.connect();
   try {
@@ -143,7 +143,7 @@ async function withMigrationLock<Result>(
   }
 }
 
-async function tryLock(client: pg.Client): Promise<boolean> {
+async function tryLock(client: Client): Promise<boolean> {
   const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [lockKey]);
   return rows[0]?.locked === true;
 }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import { PrismaPg } from '@prisma/adapter-pg';
 import type { SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils';
-import pg from 'pg';
+import { Pool, type ClientBase } from 'pg';
 import { PrismaPGlite } from 'pglite-prisma-adapter';
 import { PrismaClient } from '../generated/prisma/client.js';
 import type { Logger } from '../shared/logger.js';
@@ -13,9 +13,9 @@ import { countStatements } from './sql-adapters.js';
 
 const maxConnections = 10;
 const connectTimeoutMs = 3000;
-const statementTimeoutMs = 5000;
+const statementTimeoutMs = 4000;
 /** Above the server's own limit: it speaks only when the network swallows the answer. */
-const answerTimeoutMs = 6000;
+const answerTimeoutMs = 5000;
 const closeTimeoutMs = 3000;
 
 /** What is behind the client, for those who must speak to the database without it (migrations). */
@@ -52,14 +52,15 @@ async function openServer({
   logger,
   onStatement,
 }: SharedOptions & { databaseUrl: string }): Promise<Database> {
-  const pool = new pg.Pool({
+  const pool = new Pool({
     connectionString: databaseUrl,
     application_name: 'scratchpad',
     max: maxConnections,
     connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: answerTimeoutMs,
     keepAlive: true,
-    onConnect: prepareSession,
+    // The pool waits for it; its types do not know yet.
+    onConnect: prepareSession as (client: ClientBase) => void,
   });
   // A connection that is dropped while idle must not end the process; the pool opens another one.
   pool.on('error', (error) => logger.warn({ err: error }, 'lost a connection to PostgreSQL'));
@@ -80,7 +81,7 @@ async function openServer({
  * The driver adapters read and write instants as if the session were in UTC, whatever the server's default is.
  * SET instead of start-up parameters, because connection poolers refuse those.
  */
-const prepareSession = async (client: pg.ClientBase): Promise<void> => {
+const prepareSession = async (client: ClientBase): Promise<void> => {
   await client.query(
     `SET TIME ZONE 'UTC'; SET statement_timeout = ${statementTimeoutMs};` +
       ` SET idle_in_transaction_session_timeout = ${2 * statementTimeoutMs}`,

@@ -9,13 +9,13 @@ import {
   type SqlDriverAdapter,
   type SqlMigrationAwareDriverAdapterFactory,
 } from '@prisma/driver-adapter-utils';
-import type { SchemaEngine } from '@prisma/schema-engine-wasm';
-import pg from 'pg';
+import type * as SchemaEnginePackage from '@prisma/schema-engine-wasm';
+import { Pool, type DatabaseError } from 'pg';
 import { PrismaPGlite } from 'pglite-prisma-adapter';
 import type { DatabaseSource } from './postgres.js';
 import { withWholeScripts } from './sql-adapters.js';
 
-type EngineModule = Pick<typeof import('@prisma/schema-engine-wasm'), 'SchemaEngine'> & {
+type EngineModule = Pick<typeof SchemaEnginePackage, 'SchemaEngine'> & {
   __wbg_set_wasm(exports: Record<string, unknown>): void;
 };
 
@@ -47,17 +47,17 @@ async function loadEngineModule(): Promise<EngineModule> {
  */
 export async function withSchemaEngine<Result>(
   source: DatabaseSource,
-  use: (engine: SchemaEngine) => Promise<Result>,
+  use: (engine: SchemaEnginePackage.SchemaEngine) => Promise<Result>,
   datamodel?: string,
 ): Promise<Result> {
   engineModule ??= loadEngineModule();
   const { SchemaEngine } = await engineModule;
-  const { factory, close } = 'pglite' in source ? embeddedAdapter(source.pglite) : serverAdapter(source.databaseUrl);
+  const adapter = 'pglite' in source ? embeddedAdapter(source.pglite) : serverAdapter(source.databaseUrl);
   try {
     const engine = await SchemaEngine.new(
       { datamodels: datamodel === undefined ? undefined : [['schema.prisma', datamodel]] },
       () => undefined,
-      bindMigrationAwareSqlAdapterFactory(factory),
+      bindMigrationAwareSqlAdapterFactory(adapter.factory),
     );
     try {
       return await use(engine);
@@ -65,7 +65,7 @@ export async function withSchemaEngine<Result>(
       engine.free();
     }
   } finally {
-    await close();
+    await adapter.close();
   }
 }
 
@@ -76,7 +76,7 @@ interface EngineAdapter {
 
 function serverAdapter(databaseUrl: string): EngineAdapter {
   // No statement timeout: building an index may take its time. One connection: the engine's lock belongs to it.
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 });
+  const pool = new Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 });
   pool.on('error', () => undefined);
   const factory = new PrismaPg(pool);
   return {
@@ -131,7 +131,7 @@ const asDriverError =
     try {
       await run(script);
     } catch (error) {
-      const { code, severity, message, detail, column, hint } = error as pg.DatabaseError;
+      const { code, severity, message, detail, column, hint } = error as DatabaseError;
       if (code === undefined) throw error;
       throw new DriverAdapterError({
         kind: 'postgres',
