@@ -53,6 +53,12 @@ export class DomainError extends Error {
 export const notFound = (): DomainError =>
   new DomainError('NOT_FOUND', 'Nothing with this id exists here. Check the id and the API key that you use.');
 
+export const unauthenticated = (): DomainError =>
+  new DomainError(
+    'UNAUTHENTICATED',
+    'This needs a valid API key: send it as "Authorization: Bearer <key>" or "X-API-Key: <key>".',
+  );
+
 /** `store` is "SQL" or "Redis": enough for an operator, nothing about hosts. */
 export const unavailable = (store: 'SQL' | 'Redis', cause?: unknown): DomainError =>
   new DomainError(

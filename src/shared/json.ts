@@ -16,6 +16,8 @@ function findMistake(value: unknown, depth: number): string | undefined {
   if (Array.isArray(value)) return firstMistake(value, depth);
   if (typeof value !== 'object') return 'must contain JSON values only';
   if (!Object.keys(value).every(isStorableText)) return 'must not contain NUL or lone surrogates in a key';
+  // Too many libraries on the way to the store drop or misread this one key: better refused than lost.
+  if (Object.hasOwn(value, '__proto__')) return 'must not contain a key named __proto__';
   return firstMistake(Object.values(value), depth);
 }
 

@@ -40,34 +40,36 @@ export interface CursorCodec<Key> {
 
 /**
  * @param connection the connection's name, such as "threads"
- * @param parentId the id of what the connection hangs on
+ * @param parentId the id of what the connection hangs on; undefined reads (never makes) cursors of any parent
  * @param isKey recognises a key of this connection in what a client gave back
  */
 export function createCursorCodec<Key>(
   connection: string,
-  parentId: string,
+  parentId: string | undefined,
   isKey: (value: unknown) => value is Key,
 ): CursorCodec<Key> {
-  const read = (cursor: string): unknown => {
-    try {
-      return JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
-    } catch {
-      return undefined;
-    }
-  };
-  const encode = (key: Key): string => Buffer.from(JSON.stringify([connection, parentId, key])).toString('base64url');
+  const write = (parent: unknown, key: Key): string =>
+    Buffer.from(JSON.stringify([connection, parent, key])).toString('base64url');
   return {
-    encode,
+    encode: (key) => write(parentId, key),
     decode(cursor, argument) {
-      const parts = read(cursor);
-      const isOurs = Array.isArray(parts) && parts.length === 3 && parts[0] === connection && parts[1] === parentId;
-      const key: unknown = isOurs ? parts[2] : undefined;
-      if (!isKey(key) || encode(key) !== cursor) {
+      const [name, parent, key] = readParts(cursor);
+      const isOurs = name === connection && (parentId === undefined || parent === parentId);
+      if (!isOurs || !isKey(key) || write(parent, key) !== cursor) {
         throw invalidInput(`${argument} is not a cursor of this connection: give back a cursor that it returned.`);
       }
       return key;
     },
   };
+}
+
+function readParts(cursor: string): unknown[] {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+    return Array.isArray(parts) && parts.length === 3 ? parts : [];
+  } catch {
+    return [];
+  }
 }
 
 /** @throws DomainError INVALID_INPUT for a negative or too large size, both sizes at once, or a foreign cursor */

@@ -1,0 +1,77 @@
+// Users: the tenants. Made and deleted by the administrator; a user may delete itself.
+import { z } from 'zod';
+import type { Prisma, PrismaClient, User } from '../generated/prisma/client.js';
+import { invalidInput, notFound, parseInput } from '../shared/errors.js';
+import { createId, isId } from '../shared/ids.js';
+import { nameText } from '../shared/text.js';
+import { apiKeyColumns } from './api-key-service.js';
+import type { Authentication } from './authentication.js';
+import { requireAdministrator, requireUser, type Principal } from './principal.js';
+import { apiKeyPrefix, createSecret } from './secrets.js';
+
+const newUser = z.object({ name: nameText });
+
+export interface UserService {
+  /** The authenticated user; null for the administrator, who is none. */
+  viewer(principal: Principal, query?: Prisma.UserDefaultArgs): Promise<User | null>;
+  /** The user with this id, if it is the principal itself. */
+  find(principal: Principal, userId: string, query?: Prisma.UserDefaultArgs): Promise<User | null>;
+  /** Administrator only. The secret of the user's first key is in this answer and nowhere else. */
+  create(principal: Principal, input: { name: string }): Promise<{ user: User; secret: string }>;
+  /** Administrator only. Takes everything that the user owns along, in SQL and in Redis. @throws DomainError NOT_FOUND */
+  delete(principal: Principal, userId: string): Promise<string>;
+  /** Deletes the authenticated user. @throws DomainError INVALID_INPUT when `confirmUserId` is not its own id */
+  deleteViewer(principal: Principal, confirmUserId: string): Promise<string>;
+}
+
+interface Dependencies {
+  prisma: Pick<PrismaClient, 'user'>;
+  authentication: Pick<Authentication, 'forgetUser'>;
+  /** Makes Redis follow the delete that was just committed; never throws. */
+  purgeOwner: (ownerId: string) => Promise<void>;
+}
+
+export function createUserService({ prisma, authentication, purgeOwner }: Dependencies): UserService {
+  async function remove(userId: string): Promise<string> {
+    const { count } = await prisma.user.deleteMany({ where: { id: userId } });
+    if (count === 0) throw notFound();
+    authentication.forgetUser(userId);
+    await purgeOwner(userId);
+    return userId;
+  }
+
+  return {
+    async viewer(principal, query = {}) {
+      if (principal.kind !== 'user') return null;
+      return await prisma.user.findUnique({ ...query, where: { id: principal.userId } });
+    },
+
+    async find(principal, userId, query = {}) {
+      if (requireUser(principal).userId !== userId) return null;
+      return await prisma.user.findUnique({ ...query, where: { id: userId } });
+    },
+
+    async create(principal, input) {
+      requireAdministrator(principal);
+      const { name } = parseInput(newUser, input);
+      const secret = createSecret(apiKeyPrefix);
+      const { ownerId: id, ...firstKey } = apiKeyColumns(createId('user'), 'first key', secret);
+      const user = await prisma.user.create({ data: { id, name, apiKeys: { create: firstKey } } });
+      return { user, secret };
+    },
+
+    async delete(principal, userId) {
+      requireAdministrator(principal);
+      if (!isId('user', userId)) throw notFound();
+      return await remove(userId);
+    },
+
+    async deleteViewer(principal, confirmUserId) {
+      const { userId } = requireUser(principal);
+      if (confirmUserId !== userId) {
+        throw invalidInput('confirmUserId must be your own user id: this deletes you and everything you own.');
+      }
+      return await remove(userId);
+    },
+  };
+}

@@ -1,0 +1,63 @@
+// The server process: environment → config → app → signals. The only side effects of the service start here.
+import { createApp, type App } from './app.js';
+import { ConfigurationError, readConfig, type Config } from './config.js';
+import { createLogger } from './shared/logger.js';
+
+/** A request under way gets this long; then the process ends whatever it still does. */
+const shutdownLimitMs = 9000;
+
+function readConfigOrExit(): Config {
+  try {
+    return readConfig(process.env);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    process.stderr.write(`The configuration is wrong:\n${error.message}\n`);
+    return process.exit(1);
+  }
+}
+
+/** For a person at a terminal; the log line says the same to machines. */
+function greet(config: Config, app: App): void {
+  if (!config.embedded) return;
+  const lines = [
+    '',
+    `  Scratchpad answers at ${app.url}`,
+    ...(config.graphiql ? [`  GraphiQL              ${app.url}/graphql`] : []),
+    `  Development key       ${app.developmentSecret}`,
+    '',
+    '',
+  ];
+  process.stdout.write(lines.join('\n'));
+}
+
+const config = readConfigOrExit();
+const logger = createLogger(config.logLevel);
+
+try {
+  const app = await createApp(config, { logger });
+  let closing = false;
+  const shutDown = (signal: NodeJS.Signals): void => {
+    if (closing) return;
+    closing = true;
+    logger.info({ signal }, 'shutting down');
+    setTimeout(() => {
+      logger.error('shutting down took too long');
+      process.exit(1);
+    }, shutdownLimitMs).unref();
+    app.close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logger.error({ err: error }, 'shutting down failed');
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGINT', shutDown);
+  process.on('SIGTERM', shutDown);
+  logger.info({ url: app.url }, 'listening');
+  greet(config, app);
+} catch (error) {
+  logger.fatal({ err: error }, 'could not start');
+  process.stderr.write(`Could not start: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,222 @@
+// The owner-scoped facade of scratchpads: identity in SQL and state in Redis meet here and nowhere else.
+import { z } from 'zod';
+import type { Prisma, Scratchpad } from '../generated/prisma/client.js';
+import { requireUser, type Principal } from '../identity/principal.js';
+import { DomainError, notFound, parseInput } from '../shared/errors.js';
+import { jsonObject, type JsonObject } from '../shared/json.js';
+import type { Logger } from '../shared/logger.js';
+import { storableText } from '../shared/text.js';
+import type { ContentState, DataPlane, EntryState, PadAddress, PadRead, PadReading } from './data-plane.js';
+import type { EventPlane, ScratchpadChange } from './event-plane.js';
+import type { IdentityPlane } from './identity-plane.js';
+import type { ConvergeNotebook } from './legacy-notebook.js';
+
+const newPad = z.object({ threadId: z.string(), metaData: jsonObject.nullish() });
+const metaDataChange = z.object({ metaData: jsonObject });
+const idempotencyKey = storableText
+  .refine((key) => key.length >= 1 && key.length <= 200, 'must have 1 to 200 characters')
+  .nullish();
+const contentChange = z.object({ text: storableText, expectedVersion: storableText.nullish(), idempotencyKey });
+const newEntry = z.object({
+  content: storableText.refine((text) => text.trim() !== '', 'must not be blank'),
+  idempotencyKey,
+});
+
+/** Who made a change, for the entry and its event; absent for the owner's own API key. */
+export interface Origin {
+  author?: string;
+  runId?: string;
+  assistantId?: string;
+}
+
+export interface ContentInput {
+  text: string;
+  expectedVersion?: string | null;
+  idempotencyKey?: string | null;
+}
+
+export interface EntryInput {
+  content: string;
+  idempotencyKey?: string | null;
+}
+
+/** Which working state to clear. The resource, its id and its thread stay. */
+export type ClearScope = 'CONTENT' | 'ENTRIES' | 'ALL';
+
+/**
+ * Every method takes the principal first and reaches only what is its own: whatever else an id names is NOT_FOUND (or null
+ * for a look-up). Every method may throw DomainError UNAVAILABLE when a store does not answer.
+ */
+export interface ScratchpadService {
+  find(principal: Principal, scratchpadId: string, query?: Prisma.ScratchpadDefaultArgs): Promise<Scratchpad | null>;
+  /** Creates nothing. */
+  findByThread(
+    principal: Principal,
+    threadId: string,
+    query?: Prisma.ScratchpadDefaultArgs,
+  ): Promise<Scratchpad | null>;
+  /** The principal's pads, narrowed and ordered by `query`. */
+  list(principal: Principal, query: Prisma.ScratchpadFindManyArgs): Promise<Scratchpad[]>;
+  count(principal: Principal): Promise<number>;
+  /** @throws DomainError NOT_FOUND for the thread, CONFLICT when it has a scratchpad already */
+  create(principal: Principal, input: { threadId: string; metaData?: JsonObject | null }): Promise<Scratchpad>;
+  /** The thread's scratchpad, made now if it has none; exactly one, whoever races. For runs and tool routes, never for queries. */
+  ensureForThread(principal: Principal, threadId: string): Promise<Scratchpad>;
+  /** Replaces the metadata as a whole. */
+  updateMetaData(principal: Principal, scratchpadId: string, metaData: JsonObject): Promise<Scratchpad>;
+  /** Removes the row and everything that Redis holds for it. */
+  delete(principal: Principal, scratchpadId: string): Promise<string>;
+
+  /** @throws DomainError CONFLICT with the current version when `expectedVersion` is not current; LIMIT_EXCEEDED */
+  setContent(principal: Principal, scratchpadId: string, input: ContentInput, origin?: Origin): Promise<ContentState>;
+  /** `position` is the entry's place in the ledger. @throws DomainError INVALID_INPUT when blank; CONFLICT; LIMIT_EXCEEDED */
+  appendEntry(
+    principal: Principal,
+    scratchpadId: string,
+    input: EntryInput,
+    origin?: Origin,
+  ): Promise<{ entry: EntryState; position: number }>;
+  clear(principal: Principal, scratchpadId: string, scope: ClearScope, origin?: Origin): Promise<void>;
+
+  /**
+   * Reads the working state of pads that were found through this service, all in one round trip and one atomic step.
+   * The readings come in the order of the reads.
+   */
+  read(principal: Principal, reads: readonly PadRead[]): Promise<PadReading[]>;
+  /** Both planes in one bounded text: what an agent reads. */
+  formattedView(principal: Principal, scratchpadId: string): Promise<string>;
+  /** Every change from now on, or from just behind the cursor `after`. Resolves once nothing can be missed any more. */
+  subscribe(
+    principal: Principal,
+    scratchpadId: string,
+    options: { after?: string | null },
+  ): Promise<AsyncIterableIterator<ScratchpadChange>>;
+}
+
+interface Dependencies {
+  identityPlane: IdentityPlane;
+  dataPlane: DataPlane;
+  eventPlane: Pick<EventPlane, 'subscribe'>;
+  convergeNotebook: ConvergeNotebook;
+  /** Makes Redis follow the delete that was just committed; never throws. */
+  purgeOwner: (ownerId: string) => Promise<void>;
+  logger: Logger;
+}
+
+export function createScratchpadService(dependencies: Dependencies): ScratchpadService {
+  const { identityPlane, dataPlane, eventPlane, convergeNotebook, purgeOwner, logger } = dependencies;
+
+  /** The one check before every use of a pad's working state: it is there and it is the principal's. */
+  async function requirePad(principal: Principal, scratchpadId: string): Promise<PadAddress> {
+    const ownerId = requireUser(principal).userId;
+    if (!(await identityPlane.exists(ownerId, scratchpadId))) throw notFound();
+    return { ownerId, scratchpadId };
+  }
+
+  async function create(principal: Principal, threadId: string, metaData: JsonObject): Promise<Scratchpad> {
+    const pad = await identityPlane.create(requireUser(principal).userId, threadId, metaData);
+    try {
+      await convergeNotebook({ ownerId: pad.ownerId, scratchpadId: pad.id }, threadId);
+    } catch (error) {
+      // The resource exists: with Redis away its legacy notebook waits for the next ensure, and the caller has its pad.
+      if (!(error instanceof DomainError && error.code === 'UNAVAILABLE')) throw error;
+      logger.warn({ error, threadId }, 'could not look for a legacy notebook');
+    }
+    return pad;
+  }
+
+  return {
+    async find(principal, scratchpadId, query) {
+      return await identityPlane.find(requireUser(principal).userId, scratchpadId, query);
+    },
+
+    async findByThread(principal, threadId, query) {
+      return await identityPlane.findByThread(requireUser(principal).userId, threadId, query);
+    },
+
+    async list(principal, query) {
+      return await identityPlane.list(requireUser(principal).userId, query);
+    },
+
+    async count(principal) {
+      return await identityPlane.count(requireUser(principal).userId);
+    },
+
+    async create(principal, input) {
+      const { threadId, metaData } = parseInput(newPad, input);
+      return await create(principal, threadId, metaData ?? {});
+    },
+
+    async ensureForThread(principal, threadId) {
+      const ownerId = requireUser(principal).userId;
+      const existing = await identityPlane.findByThread(ownerId, threadId);
+      if (existing) {
+        await convergeNotebook({ ownerId, scratchpadId: existing.id }, threadId);
+        return existing;
+      }
+      try {
+        return await create(principal, threadId, {});
+      } catch (error) {
+        if (!(error instanceof DomainError && error.code === 'CONFLICT')) throw error;
+        const winner = await identityPlane.findByThread(ownerId, threadId);
+        if (!winner) throw notFound();
+        return winner;
+      }
+    },
+
+    async updateMetaData(principal, scratchpadId, metaData) {
+      const ownerId = requireUser(principal).userId;
+      const change = parseInput(metaDataChange, { metaData });
+      return await identityPlane.updateMetaData(ownerId, scratchpadId, change.metaData);
+    },
+
+    async delete(principal, scratchpadId) {
+      const ownerId = requireUser(principal).userId;
+      await identityPlane.delete(ownerId, scratchpadId);
+      await purgeOwner(ownerId);
+      return scratchpadId;
+    },
+
+    async setContent(principal, scratchpadId, input, origin = {}) {
+      const change = parseInput(contentChange, input);
+      const pad = await requirePad(principal, scratchpadId);
+      return await dataPlane.setContent(pad, {
+        text: change.text,
+        expectedVersion: change.expectedVersion ?? undefined,
+        idempotencyKey: change.idempotencyKey ?? undefined,
+        ...origin,
+      });
+    },
+
+    async appendEntry(principal, scratchpadId, input, origin = {}) {
+      const entry = parseInput(newEntry, input);
+      const pad = await requirePad(principal, scratchpadId);
+      return await dataPlane.appendEntry(pad, {
+        content: entry.content,
+        idempotencyKey: entry.idempotencyKey ?? undefined,
+        ...origin,
+      });
+    },
+
+    async clear(principal, scratchpadId, scope, origin = {}) {
+      await dataPlane.clear(await requirePad(principal, scratchpadId), scope, origin);
+    },
+
+    async read(principal, reads) {
+      const ownerId = requireUser(principal).userId;
+      if (reads.some(({ pad }) => pad.ownerId !== ownerId)) throw notFound();
+      return await dataPlane.read(reads);
+    },
+
+    async formattedView(principal, scratchpadId) {
+      const pad = await requirePad(principal, scratchpadId);
+      const [reading] = await dataPlane.read([{ pad, formattedView: true }]);
+      return reading?.formattedView ?? '';
+    },
+
+    async subscribe(principal, scratchpadId, { after }) {
+      const pad = await requirePad(principal, scratchpadId);
+      return await eventPlane.subscribe(pad, after == null ? {} : { after });
+    },
+  };
+}

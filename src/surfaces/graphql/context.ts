@@ -1,0 +1,28 @@
+// What a resolver may reach: who asks, the services, and the loaders of this one operation.
+import type { ApiKeyService } from '../../identity/api-key-service.js';
+import type { Principal } from '../../identity/principal.js';
+import type { UserService } from '../../identity/user-service.js';
+import type { ScratchpadService } from '../../scratchpads/scratchpad-service.js';
+import type { MessageService } from '../../threads/message-service.js';
+import type { ThreadService } from '../../threads/thread-service.js';
+import { createLoaders, type Loaders } from './loaders.js';
+
+export interface Services {
+  users: UserService;
+  apiKeys: ApiKeyService;
+  threads: ThreadService;
+  messages: MessageService;
+  scratchpads: ScratchpadService;
+}
+
+export interface Context {
+  principal: Principal;
+  requestId: string;
+  services: Services;
+  loaders: Loaders;
+}
+
+/** One context for each operation; for each delivered event of a subscription a fresh one (see {@link forEvent}). */
+export function createContext(services: Services, principal: Principal, requestId: string): Context {
+  return { principal, requestId, services, loaders: createLoaders(services, principal) };
+}

@@ -1,0 +1,35 @@
+// The code-first schema, put together type by type. `schema.graphql` at the project's root is printed from it.
+import type { GraphQLSchema } from 'graphql';
+import type { PrismaClient } from '../../generated/prisma/client.js';
+import { createBuilder } from './builder.js';
+import { addApiKey } from './types/api-key.js';
+import { addMessage } from './types/message.js';
+import { addNode } from './types/node.js';
+import { addPageInfo } from './types/page-info.js';
+import { addScalars } from './types/scalars.js';
+import { addScratchpadEvents } from './types/scratchpad-event.js';
+import { addScratchpadMutations } from './types/scratchpad-mutations.js';
+import { addScratchpadState } from './types/scratchpad-state.js';
+import { addScratchpad } from './types/scratchpad.js';
+import { addThread } from './types/thread.js';
+import { addUser } from './types/user.js';
+
+/** @param prisma loads the relations of rows that the services found */
+export function createSchema(prisma: PrismaClient): GraphQLSchema {
+  const builder = createBuilder(prisma);
+  builder.queryType({});
+  builder.mutationType({});
+  builder.subscriptionType({});
+  addScalars(builder);
+  const node = addNode(builder);
+  const pageInfo = addPageInfo(builder);
+  const user = addUser(builder, node);
+  addApiKey(builder, node, user);
+  const thread = addThread(builder, node, pageInfo, user);
+  addMessage(builder, node, pageInfo, thread);
+  const state = addScratchpadState(builder, pageInfo);
+  const scratchpad = addScratchpad(builder, { node, pageInfo, user, thread, state });
+  addScratchpadMutations(builder, scratchpad, state);
+  addScratchpadEvents(builder, scratchpad, state);
+  return builder.toSchema();
+}

@@ -1,0 +1,149 @@
+// Scratchpads as GraphQL sees them: identity out of SQL, working state out of Redis, and where each may be missing.
+import { queryFromInfo } from '@pothos/plugin-prisma';
+import { requireUser } from '../../../identity/principal.js';
+import { entryCursorCodec } from '../../../scratchpads/ledger-page.js';
+import { DomainError } from '../../../shared/errors.js';
+import type { JsonObject } from '../../../shared/json.js';
+import { parsePageArguments } from '../../../shared/pagination.js';
+import type { Builder } from '../builder.js';
+import { addConnection, byId, pageArguments, planPage, toConnection } from '../connections.js';
+import type { NodeRef } from './node.js';
+import type { PageInfoRef } from './page-info.js';
+import type { ScratchpadStateRefs } from './scratchpad-state.js';
+import type { ThreadRef } from './thread.js';
+import type { UserRef } from './user.js';
+
+const order = byId('scratchpads');
+
+const addressOf = (pad: { id: string; ownerId: string }) => ({ ownerId: pad.ownerId, scratchpadId: pad.id });
+
+interface References {
+  node: NodeRef;
+  pageInfo: PageInfoRef;
+  user: UserRef;
+  thread: ThreadRef;
+  state: ScratchpadStateRefs;
+}
+
+export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, state }: References) {
+  const scratchpad = builder.prismaObject('Scratchpad', {
+    description: 'The shared working memory of one thread: a replaceable content and an append-only ledger of entries.',
+    interfaces: [node],
+    select: { id: true, ownerId: true },
+    fields: (t) => ({
+      id: t.exposeID('id'),
+      owner: t.relation('owner', {
+        nullable: true,
+        description: 'Null for an agent token, which sees the pad and nothing around it. The same for thread.',
+      }),
+      thread: t.relation('thread', { nullable: true }),
+      // Only ever written through the jsonObject schema.
+      metaData: t.field({
+        type: 'JSONObject',
+        select: { metaData: true },
+        resolve: ({ metaData }) => metaData as JsonObject,
+      }),
+      createdAt: t.expose('createdAt', { type: 'DateTime' }),
+      updatedAt: t.expose('updatedAt', { type: 'DateTime' }),
+      content: t.field({
+        type: state.content,
+        nullable: true,
+        description:
+          'The replaceable working body. Empty text and a null updatedAt when nothing was ever set, or it expired.',
+        resolve: async (pad, _args, { loaders }) =>
+          (await loaders.readPad(addressOf(pad), { content: true })).content ?? null,
+      }),
+      entries: t.field({
+        type: state.entryConnection,
+        nullable: true,
+        description: 'The append-only ledger, oldest first, in append order.',
+        args: pageArguments(t.arg),
+        resolve: async (pad, args, { loaders }) => {
+          const request = parsePageArguments(args, entryCursorCodec(pad.id));
+          const { pages } = await loaders.readPad(addressOf(pad), { pages: [request] });
+          const page = pages?.[0];
+          if (page instanceof DomainError) throw page;
+          return page ?? null;
+        },
+      }),
+      entryCount: t.int({
+        nullable: true,
+        resolve: async (pad, _args, { loaders }) =>
+          (await loaders.readPad(addressOf(pad), { entryCount: true })).entryCount ?? null,
+      }),
+      formattedView: t.string({
+        nullable: true,
+        description:
+          'What an agent reads: both planes in one text, exactly what the read_scratchpad tool returns. Bounded: content first, then the newest entries in order, with the number of the older ones left out.',
+        resolve: async (pad, _args, { loaders }) =>
+          (await loaders.readPad(addressOf(pad), { formattedView: true })).formattedView ?? null,
+      }),
+      eventCursor: t.string({
+        nullable: true,
+        description:
+          'The event cursor of the state that this answer shows, read in the same step as content and entries. Give it to scratchpadEvents(after:) to go on from exactly here.',
+        resolve: async (pad, _args, { loaders }) =>
+          (await loaders.readPad(addressOf(pad), { eventCursor: true })).eventCursor ?? null,
+      }),
+      expiresAt: t.field({
+        type: 'DateTime',
+        nullable: true,
+        description: 'When the working state expires unless written again; null when it is empty or never expires.',
+        resolve: async (pad, _args, { loaders }) =>
+          (await loaders.readPad(addressOf(pad), { expiresAt: true })).expiresAt ?? null,
+      }),
+    }),
+  });
+
+  builder.prismaObjectField(thread, 'scratchpad', (t) => t.relation('scratchpad', { nullable: true }));
+
+  const { connection } = addConnection(builder, { name: 'Scratchpad', node: scratchpad, pageInfo, totalCount: true });
+  builder.prismaObjectField(user, 'scratchpads', (t) =>
+    t.field({
+      type: connection,
+      description: 'Oldest first.',
+      args: pageArguments(t.arg),
+      select: (args, _context, nestedSelection) => ({
+        scratchpads: nestedSelection(planPage(order, args), ['edges', 'node']),
+      }),
+      resolve: ({ id, scratchpads }, args, { services, principal }) => {
+        requireUser(principal);
+        return toConnection(order, id, args, scratchpads, () => services.scratchpads.count(principal));
+      },
+    }),
+  );
+
+  builder.queryFields((t) => ({
+    scratchpad: t.prismaField({
+      type: scratchpad,
+      nullable: true,
+      args: { id: t.arg.id({ required: true }) },
+      resolve: (query, _root, { id }, { services, principal }) => services.scratchpads.find(principal, id, query),
+    }),
+    scratchpadByThread: t.prismaField({
+      type: scratchpad,
+      nullable: true,
+      description: 'Queries never create anything.',
+      args: { threadId: t.arg.id({ required: true }) },
+      resolve: (query, _root, { threadId }, { services, principal }) =>
+        services.scratchpads.findByThread(principal, threadId, query),
+    }),
+    scratchpads: t.field({
+      type: connection,
+      description: 'Every scratchpad of the authenticated user, oldest first.',
+      args: pageArguments(t.arg),
+      resolve: async (_root, args, context, info) => {
+        const { services, principal } = context;
+        const { userId } = requireUser(principal);
+        const rows = await services.scratchpads.list(principal, {
+          ...planPage(order, args),
+          ...queryFromInfo({ context, info, path: ['edges', 'node'] }),
+        });
+        return toConnection(order, userId, args, rows, () => services.scratchpads.count(principal));
+      },
+    }),
+  }));
+  return scratchpad;
+}
+
+export type ScratchpadRef = ReturnType<typeof addScratchpad>;

@@ -1,0 +1,62 @@
+// Threads: the conversations of a tenant, and the parents of its scratchpads.
+import { z } from 'zod';
+import type { Prisma, PrismaClient, Thread } from '../generated/prisma/client.js';
+import { requireUser, type Principal } from '../identity/principal.js';
+import { notFound, parseInput, unauthenticated } from '../shared/errors.js';
+import { createId, isId } from '../shared/ids.js';
+import { isForeignKeyViolation } from '../shared/sql-errors.js';
+import { jsonObject, type JsonObject } from '../shared/json.js';
+
+const newThread = z.object({ metaData: jsonObject.nullish() });
+
+export interface ThreadService {
+  /** Null for what is not there, not the principal's, or no thread id. */
+  find(principal: Principal, threadId: string, query?: Prisma.ThreadDefaultArgs): Promise<Thread | null>;
+  create(principal: Principal, input: { metaData?: JsonObject | null }): Promise<Thread>;
+  /** Takes its messages and its scratchpad along, in SQL and in Redis. @throws DomainError NOT_FOUND */
+  delete(principal: Principal, threadId: string): Promise<string>;
+  count(principal: Principal): Promise<number>;
+}
+
+interface Dependencies {
+  prisma: Pick<PrismaClient, 'thread'>;
+  /** Makes Redis follow the delete that was just committed; never throws. */
+  purgeOwner: (ownerId: string) => Promise<void>;
+}
+
+export function createThreadService({ prisma, purgeOwner }: Dependencies): ThreadService {
+  return {
+    async find(principal, threadId, query = {}) {
+      const { userId } = requireUser(principal);
+      if (!isId('thread', threadId)) return null;
+      return await prisma.thread.findFirst({ ...query, where: { id: threadId, ownerId: userId } });
+    },
+
+    async create(principal, input) {
+      const { userId } = requireUser(principal);
+      const { metaData } = parseInput(newThread, input);
+      try {
+        return await prisma.thread.create({
+          data: { id: createId('thread'), ownerId: userId, metaData: metaData ?? {} },
+        });
+      } catch (error) {
+        // The user was deleted while its key was still cached here.
+        if (isForeignKeyViolation(error)) throw unauthenticated();
+        throw error;
+      }
+    },
+
+    async delete(principal, threadId) {
+      const { userId } = requireUser(principal);
+      if (!isId('thread', threadId)) throw notFound();
+      const { count } = await prisma.thread.deleteMany({ where: { id: threadId, ownerId: userId } });
+      if (count === 0) throw notFound();
+      await purgeOwner(userId);
+      return threadId;
+    },
+
+    async count(principal) {
+      return await prisma.thread.count({ where: { ownerId: requireUser(principal).userId } });
+    },
+  };
+}
