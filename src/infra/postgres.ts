@@ -59,8 +59,8 @@ async function openServer({
     connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: answerTimeoutMs,
     keepAlive: true,
-    // The pool waits for it; its types do not know yet.
-    onConnect: prepareSession as (client: ClientBase) => void,
+    // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its types do not know yet
+    onConnect: prepareSession,
   });
   // A connection that is dropped while idle must not end the process; the pool opens another one.
   pool.on('error', (error) => logger.warn({ err: error }, 'lost a connection to PostgreSQL'));
