@@ -54,6 +54,13 @@ describe('a cursor', () => {
   });
 });
 
+it('a codec without a parent reads the cursors of every parent of its connection', () => {
+  const anyParent = createCursorCodec('threads', undefined, isNumber);
+  expect(anyParent.decode(codec.encode(7), 'after')).toBe(7);
+  const foreign = createCursorCodec('messages', 'user_1', isNumber).encode(7);
+  expect(refusal(() => anyParent.decode(foreign, 'after')).code).toBe('INVALID_INPUT');
+});
+
 describe('a page request', () => {
   it.each<[string, PageArguments, PageRequest<number>]>([
     ['twenty from the start when nothing is said', {}, { size: 20, fromEnd: false }],
