@@ -107,9 +107,9 @@ async function spawnProgram(program: string, config: string, logger: Logger): Pr
     );
   });
   child.on('error', (error) => logger.error({ reason: error.message }, 'The private Redis cannot be signalled'));
-  child.stdin!.on('error', () => undefined); // it ended before it read: its exit code tells
-  child.stdin!.end(config);
-  for (const stream of [child.stdout!, child.stderr!]) {
+  child.stdin.on('error', () => undefined); // it ended before it read: its exit code tells
+  child.stdin.end(config);
+  for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => logger.debug({ redis: text.trimEnd() }, 'private Redis'));
   }
   return child;
@@ -210,7 +210,8 @@ export async function startPrivateRedis(dataDirectory: string, logger: Logger): 
     else started.once('exit', onExit);
   };
   const revive = async (): Promise<void> => {
-    for (let attempt = 0; !stopping; attempt += 1) {
+    for (let attempt = 0; ; attempt += 1) {
+      if (stopping) return;
       try {
         await start();
         return;

@@ -37,7 +37,7 @@ export const keyPatterns = ['scratchpad:*', 'sequence:*', 'idempotency:*', 'tomb
 /** Whose key this is, or undefined when it is none of ours. Ids contain no colon; an idempotency key may. */
 export function keyOwner(key: string): KeyOwner | undefined {
   const parts = key.split(':');
-  const [family, first = '', second = '', last] = parts;
+  const [family = '', first = '', second = '', last] = parts;
   switch (family) {
     case 'scratchpad':
       if (parts.length === 3 && second === 'notebook') return { kind: 'thread', threadId: first };

@@ -1,0 +1,54 @@
+// Pages of the ledger by position in the list, so that none costs more than its own rows, wherever it lies.
+import { invalidInput, type DomainError } from '../shared/errors.js';
+import { createCursorCodec, toPage, type CursorCodec, type Page, type PageRequest } from '../shared/pagination.js';
+import { parseEntry, type EntryState } from './schemas.js';
+
+/**
+ * What a cursor of the ledger holds. The position finds the entry at once; the sequence tells whether it still is the one that
+ * was meant, for after a clear or an expiry another entry lies there.
+ */
+export type EntryKey = [position: number, sequence: number];
+
+const isPosition = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+
+const isEntryKey = (value: unknown): value is EntryKey =>
+  Array.isArray(value) && value.length === 2 && value.every(isPosition);
+
+export const entryCursorCodec = (scratchpadId: string): CursorCodec<EntryKey> =>
+  createCursorCodec('entries', scratchpadId, isEntryKey);
+
+/** A page as the read script takes it: size, "1" from the end, the positions that bound it (-1: none). */
+export const pageValues = (request: PageRequest<EntryKey>): (string | number)[] => [
+  request.size,
+  request.fromEnd ? '1' : '0',
+  request.after?.[0] ?? -1,
+  request.before?.[0] ?? -1,
+];
+
+/** A page as the read script replies it. */
+export type PageReply = [
+  rows: string[],
+  firstPosition: number,
+  sequenceAtAfter: string | null,
+  sequenceAtBefore: string | null,
+];
+
+const isCurrent = (key: EntryKey | undefined, sequence: string | null): boolean =>
+  key === undefined || String(key[1]) === sequence;
+
+/** @returns the page, or INVALID_INPUT when the entry of one of its cursors is not in the ledger any more */
+export function readPage(
+  request: PageRequest<EntryKey>,
+  [rows, firstPosition, sequenceAtAfter, sequenceAtBefore]: PageReply,
+  codec: CursorCodec<EntryKey>,
+): Page<EntryState> | DomainError {
+  if (!isCurrent(request.after, sequenceAtAfter) || !isCurrent(request.before, sequenceAtBefore)) {
+    return invalidInput('The entry of this cursor was cleared or has expired: start again without a cursor.');
+  }
+  const entries = rows.map((row, index) => ({ position: firstPosition + index, entry: parseEntry(row) }));
+  const { edges, pageInfo } = toPage(request.fromEnd ? entries.toReversed() : entries, request, codec, (row) => [
+    row.position,
+    row.entry.sequence,
+  ]);
+  return { edges: edges.map(({ cursor, node }) => ({ cursor, node: node.entry })), pageInfo };
+}

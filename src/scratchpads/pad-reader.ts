@@ -1,0 +1,116 @@
+// Batched reads of working state: one script for any number of pads and wishes.
+import type { DomainError } from '../shared/errors.js';
+import type { Page, PageRequest } from '../shared/pagination.js';
+import { createEventCursorCodec } from './event-cursor.js';
+import { formatView } from './formatted-view.js';
+import { entryCursorCodec, pageValues, readPage, type EntryKey, type PageReply } from './ledger-page.js';
+import { askRedis, type RedisAccess } from './redis-access.js';
+import { parseContent, parseEntry, type ContentState, type EntryState } from './schemas.js';
+import { contentKey, entriesKey, sequenceKey, type PadAddress } from './scratchpad-keys.js';
+import { readScript } from './scripts/read.js';
+import { defineScript } from './scripts/run-script.js';
+
+/** What to read of one pad; what is not asked for is not read. */
+export interface PadRead {
+  readonly pad: PadAddress;
+  readonly content?: boolean;
+  readonly entryCount?: boolean;
+  readonly eventCursor?: boolean;
+  readonly expiresAt?: boolean;
+  readonly formattedView?: boolean;
+  readonly pages?: readonly PageRequest<EntryKey>[];
+}
+
+export interface PadReading {
+  content?: ContentState;
+  entryCount?: number;
+  eventCursor?: string;
+  /** Null when the state is empty or never expires. */
+  expiresAt?: Date | null;
+  formattedView?: string;
+  /** In the order of the request; INVALID_INPUT for a page one of whose cursors names an entry that is gone. */
+  pages?: (Page<EntryState> | DomainError)[];
+}
+
+type SequenceReply = [
+  entries: string | null,
+  content: string | null,
+  expiresAtMs: string | null,
+  entriesCleared: string | null,
+  contentCleared: string | null,
+];
+
+type PadReply = [
+  content: string | null,
+  entryCount: number | null,
+  sequence: SequenceReply | null,
+  tail: string[] | null,
+  pages: PageReply[],
+];
+
+const wishLetters = (read: PadRead): string =>
+  [
+    read.content || read.formattedView ? 'c' : '',
+    read.entryCount ? 'n' : '',
+    read.eventCursor || read.expiresAt ? 's' : '',
+    read.formattedView ? 't' : '',
+  ].join('');
+
+/** When the state ends; null when there is none (never written, or each plane was cleared last) or it never does. */
+function expiryOf([entries, content, expiresAtMs, entriesCleared, contentCleared]: SequenceReply): Date | null {
+  const isEmpty = entries === entriesCleared && content === contentCleared;
+  return isEmpty || expiresAtMs === null || expiresAtMs === 'null' ? null : new Date(Number(expiresAtMs));
+}
+
+/** Rows are parsed one by one, as far as they are needed. */
+function* parseEntries(rows: readonly string[]): Generator<EntryState> {
+  for (const row of rows) yield parseEntry(row);
+}
+
+function toReading(read: PadRead, reply: PadReply, viewMaxBytes: number): PadReading {
+  const [contentRow, entryCount, sequence, tail, pages] = reply;
+  const reading: PadReading = {};
+  const { scratchpadId } = read.pad;
+  if (read.content) reading.content = parseContent(contentRow);
+  if (read.entryCount) reading.entryCount = entryCount ?? 0;
+  if (read.eventCursor && sequence) {
+    const position = { entries: Number(sequence[0] ?? 0), content: Number(sequence[1] ?? 0) };
+    reading.eventCursor = createEventCursorCodec({ scratchpadId }).encode(position);
+  }
+  if (read.expiresAt && sequence) reading.expiresAt = expiryOf(sequence);
+  if (read.formattedView) {
+    const rows = tail ?? [];
+    reading.formattedView = formatView(
+      {
+        content: parseContent(contentRow),
+        newestEntries: { [Symbol.iterator]: () => parseEntries(rows) },
+        entryCount: entryCount ?? 0,
+      },
+      viewMaxBytes,
+    );
+  }
+  if (read.pages) {
+    const codec = entryCursorCodec(scratchpadId);
+    reading.pages = read.pages.map((request, index) => readPage(request, pages[index]!, codec));
+  }
+  return reading;
+}
+
+/** @param viewMaxBytes bound of a formatted view */
+export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; viewMaxBytes: number }) {
+  const run = defineScript(redis.commands, 'scratchpadRead', readScript);
+
+  return async (reads: readonly PadRead[]): Promise<PadReading[]> => {
+    if (reads.length === 0) return [];
+    const keys = reads.flatMap(({ pad }) => [contentKey(pad), entriesKey(pad), sequenceKey(pad)]);
+    const values = reads.flatMap((read) => [
+      wishLetters(read),
+      // JSON escapes double the bytes of ordinary text at most: twice the view fills it.
+      2 * viewMaxBytes,
+      read.pages?.length ?? 0,
+      ...(read.pages ?? []).flatMap(pageValues),
+    ]);
+    const replies = (await askRedis(redis, () => run(keys, values))) as PadReply[];
+    return reads.map((read, index) => toReading(read, replies[index]!, viewMaxBytes));
+  };
+}

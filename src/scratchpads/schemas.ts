@@ -1,0 +1,89 @@
+// What Redis holds, as zod schemas: the payloads of data-plane documents, and how they become what the domain speaks of.
+import { z } from 'zod';
+
+/** The replaceable content. Never set, cleared or expired: "", "0", null. */
+export interface ContentState {
+  readonly text: string;
+  /** Opaque; the number of the write, so that it changes with every one. */
+  readonly version: string;
+  readonly updatedAt: Date | null;
+}
+
+/** One row of the append-only ledger. */
+export interface EntryState {
+  readonly id: string;
+  readonly content: string;
+  /** Who appended it, as a label; null for the owner's own API key. */
+  readonly author: string | null;
+  readonly runId: string | null;
+  readonly createdAt: Date;
+  /** Its number: the order of the ledger, strictly growing. */
+  readonly sequence: number;
+}
+
+export const emptyContent: ContentState = Object.freeze({ text: '', version: '0', updatedAt: null });
+
+/** `scratchpad:{owner_id}:{scratchpad_id}:content` */
+export const storedContent = z
+  .object({ content: z.string(), updated_at: z.string(), version: z.string() })
+  .transform((stored): ContentState => ({
+    text: stored.content,
+    version: stored.version,
+    updatedAt: new Date(stored.updated_at),
+  }));
+
+/** An element of `scratchpad:{owner_id}:{scratchpad_id}:entries` */
+export const storedEntry = z
+  .object({
+    id: z.string(),
+    content: z.string(),
+    created_at: z.string(),
+    sequence: z.number(),
+    author: z.string().optional(),
+    run_id: z.string().optional(),
+  })
+  .transform((stored): EntryState => ({
+    id: stored.id,
+    content: stored.content,
+    author: stored.author ?? null,
+    runId: stored.run_id ?? null,
+    createdAt: new Date(stored.created_at),
+    sequence: stored.sequence,
+  }));
+
+/** `idempotency:{owner_id}:{scratchpad_id}:{key}` of an append: where its entry is, and no text. */
+export const appendRecord = z.object({
+  input: z.string(),
+  id: z.string(),
+  created_at: z.string(),
+  sequence: z.number(),
+  position: z.number(),
+});
+
+/** `idempotency:{owner_id}:{scratchpad_id}:{key}` of a set. */
+export const setRecord = z.object({ input: z.string(), version: z.string(), updated_at: z.string() });
+
+/** `scratchpad:{thread_id}:notebook`, the legacy one; last_updated in Unix seconds. */
+export const legacyNotebook = z.object({ content: z.string(), last_updated: z.number().optional() });
+
+/** What the scripts PUBLISH. A content over the limit of an event is not in it: whoever needs it reads it. */
+export const publishedEvent = z.object({
+  operation: z.enum(['UPDATE', 'APPEND', 'CLEAR_CONTENT', 'CLEAR_ENTRIES', 'CLEAR', 'DELETE']),
+  /** The number of this write. */
+  number: z.number(),
+  /** The number of the write before it; 0 when there was no state. */
+  previous: z.number(),
+  occurred_at_ms: z.number(),
+  expires_at_ms: z.number().nullable(),
+  entry: storedEntry.optional(),
+  content: storedContent.optional(),
+  run_id: z.string().optional(),
+  assistant_id: z.string().optional(),
+});
+
+export type PublishedEvent = z.output<typeof publishedEvent>;
+
+export const parseContent = (row: string | null): ContentState =>
+  row === null ? emptyContent : storedContent.parse(JSON.parse(row));
+
+export const parseEntry = (row: string): EntryState => storedEntry.parse(JSON.parse(row));
