@@ -1,0 +1,55 @@
+// Which pages may call: a browser names the page's origin, and everything but the server's own and the configured ones is refused.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
+
+const allowedMethods = 'GET, POST, PUT, PATCH, DELETE';
+const allowedHeaders = 'authorization, content-type, x-api-key, x-request-id, last-event-id, if-match, idempotency-key';
+const exposedHeaders = 'x-request-id, retry-after, etag';
+const preflightMaxAgeSeconds = 600;
+
+const isOwnOrigin = (origin: string, host: string | undefined): boolean =>
+  // A proxy may have ended TLS, so the scheme is not compared.
+  host !== undefined && URL.canParse(origin) && new URL(origin).host === host.toLowerCase();
+
+/** Requests without an Origin come from no page: command lines, servers, same-origin navigation. */
+export function isAllowedOrigin(request: IncomingMessage, corsOrigins: readonly string[]): boolean {
+  const { origin, host } = request.headers;
+  return origin === undefined || corsOrigins.includes(origin) || isOwnOrigin(origin, host);
+}
+
+/** Tells the browser that a page of one of `corsOrigins` may read the answer. Never `*`, never an origin that is not configured. */
+export function allowOrigin(request: IncomingMessage, response: ServerResponse, corsOrigins: readonly string[]): void {
+  response.setHeader('vary', 'Origin');
+  const { origin } = request.headers;
+  if (origin === undefined || !corsOrigins.includes(origin)) return;
+  response.setHeader('access-control-allow-origin', origin);
+  response.setHeader('access-control-expose-headers', exposedHeaders);
+}
+
+/** Answers an OPTIONS request; the caller has checked the origin and called `allowOrigin`. */
+export function answerPreflight(response: ServerResponse): void {
+  if (response.hasHeader('access-control-allow-origin')) {
+    response.setHeader('access-control-allow-methods', allowedMethods);
+    response.setHeader('access-control-allow-headers', allowedHeaders);
+    response.setHeader('access-control-max-age', String(preflightMaxAgeSeconds));
+  }
+  response.writeHead(204).end();
+}
+
+const isLoopbackName = (name: string): boolean =>
+  name === 'localhost' || name === '[::1]' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'));
+
+/** Whether a server that listens on `address` can be reached from this machine only. */
+export const isLoopbackAddress = (address: string): boolean => isLoopbackName(address);
+
+const proxyHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
+
+/**
+ * Whether the client called the server by a loopback name and not through a proxy. A foreign name that resolves to
+ * 127.0.0.1 (DNS rebinding) is no loopback name.
+ */
+export function isLoopbackCall(request: IncomingMessage): boolean {
+  const { host } = request.headers;
+  if (host === undefined || proxyHeaders.some((name) => request.headers[name] !== undefined)) return false;
+  return URL.canParse(`http://${host}`) && isLoopbackName(new URL(`http://${host}`).hostname);
+}

@@ -1,0 +1,268 @@
+// The HTTP server: limits, request ids, logs, health, metrics, origins and an orderly end. What a request means is the business of the
+// surface that it is routed to.
+import { randomUUID } from 'node:crypto';
+import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DomainError } from '../shared/errors.js';
+import type { HttpExchange, HttpSurface, RequestNotes } from '../shared/http-exchange.js';
+import type { Logger } from '../shared/logger.js';
+import { discardBody, readBody } from './http-body.js';
+import { allowOrigin, answerPreflight, isAllowedOrigin, isLoopbackAddress, isLoopbackCall } from './http-origin.js';
+import type { Metrics } from './metrics.js';
+
+export interface HttpServerOptions {
+  host: string;
+  /** 0 picks a free port. */
+  port: number;
+  /** Of one request's body. */
+  maxBodyBytes: number;
+  /** Origins whose pages may call beside the server's own. */
+  corsOrigins: readonly string[];
+  /** The longest path wins; "/graphql" also takes "/graphql/…". */
+  surfaces: readonly { path: string; surface: HttpSurface }[];
+  /** Which store answers, by name. */
+  readiness(): Promise<Record<string, boolean>>;
+  logger: Logger;
+  metrics: Pick<Metrics, 'requestFinished' | 'expose'>;
+  /** For a whole request to arrive: headers and body. Default 30 seconds. */
+  requestTimeoutMs?: number;
+  /** Default 10 seconds. */
+  headersTimeoutMs?: number;
+  /** How often the two are checked. Default one second. */
+  timeoutCheckMs?: number;
+  /** For running requests to end when the server closes. Default 5 seconds. */
+  closeGraceMs?: number;
+}
+
+export interface HttpServer {
+  listen(): Promise<{ url: string }>;
+  /** Stops accepting, ends streams with their completion, lets running requests end, and then closes every connection. */
+  close(): Promise<void>;
+}
+
+const keepAliveMs = 65_000;
+const closePollMs = 20;
+const requestIdPattern = /^[\w.:-]{1,128}$/;
+
+const originRefused = () =>
+  new DomainError(
+    'FORBIDDEN',
+    'Pages of this origin may not use the API: its operator can allow them in CORS_ORIGINS.',
+  );
+
+const sendJson = (response: ServerResponse, status: number, body: unknown): void => {
+  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
+  response.end(JSON.stringify(body));
+};
+
+function readRequestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID();
+}
+
+/** For what is wrong before there is a request to route: no surface is known, so the body is in the most common shape. */
+function refuseRaw(socket: Duplex, status: number, code: string, message: string): void {
+  const body = JSON.stringify({ errors: [{ message, extensions: { code } }] });
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { logger, metrics, maxBodyBytes, corsOrigins } = options;
+  const surfaces = [...options.surfaces].sort((left, right) => right.path.length - left.path.length);
+  const openResponses = new WeakMap<Duplex, ServerResponse>();
+  const openRequests = new Set<ServerResponse>();
+  let closing = false;
+  let listensOnLoopback = false;
+
+  const surfaceAt = (path: string): HttpSurface | undefined =>
+    surfaces.find((entry) => path === entry.path || path.startsWith(`${entry.path}/`))?.surface;
+
+  async function answerReadiness(response: ServerResponse): Promise<void> {
+    const stores = closing ? {} : await options.readiness();
+    const states = Object.entries(stores).map(([name, answers]) => [name, answers ? 'ok' : 'unavailable']);
+    const ready = !closing && Object.values(stores).every(Boolean);
+    const status = closing ? 'closing' : ready ? 'ok' : 'unavailable';
+    sendJson(response, ready ? 200 : 503, { status, ...Object.fromEntries(states) });
+  }
+
+  async function answerOperator(path: string, response: ServerResponse): Promise<boolean> {
+    if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
+    else if (path === '/readyz') await answerReadiness(response);
+    else if (path === '/metrics') {
+      const { contentType, body } = await metrics.expose();
+      response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store' }).end(body);
+    } else return false;
+    return true;
+  }
+
+  async function answer(exchange: HttpExchange, surface: HttpSurface | undefined): Promise<void> {
+    const { request, response, path } = exchange;
+    if (!surface) {
+      const isRead = request.method === 'GET' || request.method === 'HEAD';
+      if (isRead && (await answerOperator(path, response))) return;
+      sendJson(response, 404, { status: 404, title: 'Not found', detail: 'There is nothing at this path.' });
+      return;
+    }
+    allowOrigin(request, response, corsOrigins);
+    if (!isAllowedOrigin(request, corsOrigins)) surface.refuse(exchange, originRefused(), 403);
+    else if (request.method === 'OPTIONS') answerPreflight(response);
+    else await surface.handle(exchange);
+  }
+
+  function fail(exchange: HttpExchange, surface: HttpSurface | undefined, error: unknown): void {
+    const { request, response, requestId } = exchange;
+    // The client is gone: there is nobody to answer, and nothing went wrong here.
+    if (request.destroyed && !request.complete) return;
+    exchange.logger.error({ err: error }, 'unexpected error');
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const refusal = new DomainError(
+      'INTERNAL',
+      `Something went wrong on the server. Report the request id ${requestId}.`,
+    );
+    if (surface) surface.refuse(exchange, refusal, 500);
+    else
+      sendJson(response, 500, { status: 500, title: 'Internal error', detail: refusal.message, request_id: requestId });
+  }
+
+  function finish(
+    exchange: HttpExchange,
+    surface: HttpSurface | undefined,
+    startedAt: number,
+    notes: RequestNotes,
+  ): void {
+    const { request, response, path } = exchange;
+    const aborted = !response.writableFinished;
+    const seconds = (performance.now() - startedAt) / 1000;
+    const { outcome = aborted ? 'ABORTED' : response.statusCode < 400 ? 'OK' : String(response.statusCode), ...rest } =
+      notes;
+    const line = {
+      method: request.method,
+      path,
+      status: response.statusCode,
+      durationMs: Math.round(seconds * 1e6) / 1e3,
+    };
+    const level = surface ? 'info' : 'debug';
+    exchange.logger[level]({ ...line, ...(surface && { surface: surface.name }), ...rest, outcome }, 'request');
+    if (surface) {
+      metrics.requestFinished({ surface: surface.name, outcome, ...(!notes.stream && !aborted && { seconds }) });
+    }
+  }
+
+  function onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const startedAt = performance.now();
+    const target = request.url ?? '/';
+    const queryAt = target.indexOf('?');
+    const path = queryAt < 0 ? target : target.slice(0, queryAt);
+    const surface = surfaceAt(path);
+    const requestId = readRequestId(request);
+    const notes: RequestNotes = {};
+    let requestLogger: Logger | undefined;
+    let searchParams: URLSearchParams | undefined;
+    const exchange: HttpExchange = {
+      request,
+      response,
+      path,
+      requestId,
+      // A child logger and a parsed query cost more than a small request ought to pay for without need.
+      get logger() {
+        return (requestLogger ??= logger.child({ requestId }));
+      },
+      get searchParams() {
+        return (searchParams ??= new URLSearchParams(queryAt < 0 ? '' : target.slice(queryAt + 1)));
+      },
+      get loopback() {
+        return listensOnLoopback && isLoopbackCall(request);
+      },
+      readBody: () => readBody(request, maxBodyBytes),
+      note: (more) => void Object.assign(notes, more),
+    };
+    openRequests.add(response);
+    openResponses.set(request.socket, response);
+    response.setHeader('x-request-id', requestId);
+    response.setHeader('x-content-type-options', 'nosniff');
+    if (closing) response.setHeader('connection', 'close');
+    response.once('finish', () => discardBody(request, maxBodyBytes));
+    response.once('close', () => {
+      openRequests.delete(response);
+      finish(exchange, surface, startedAt, notes);
+    });
+    answer(exchange, surface).catch((error: unknown) => fail(exchange, surface, error));
+  }
+
+  function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => socket.destroy());
+    const surface = surfaceAt((request.url ?? '/').split('?')[0] ?? '/');
+    const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
+    if (!surface?.upgrade || !isWebSocket) {
+      refuseRaw(socket, 400, 'BAD_USER_INPUT', 'There is no protocol of this kind to change to at this path.');
+    } else if (closing) {
+      refuseRaw(socket, 503, 'UNAVAILABLE', 'The server is closing: connect again.');
+    } else if (!isAllowedOrigin(request, corsOrigins)) {
+      refuseRaw(socket, 403, 'FORBIDDEN', originRefused().message);
+    } else {
+      const requestId = readRequestId(request);
+      surface.upgrade({ request, socket, head, requestId, logger: logger.child({ requestId }) });
+    }
+  }
+
+  function onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+    const open = openResponses.get(socket);
+    // Half an answer is on the wire: more bytes would only garble it.
+    const answering = open !== undefined && open.headersSent && !open.writableFinished;
+    if (error.code === 'ECONNRESET' || !socket.writable || answering) socket.destroy();
+    else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      refuseRaw(socket, 408, 'BAD_USER_INPUT', 'The request did not arrive in time.');
+    } else if (error.code === 'HPE_HEADER_OVERFLOW') {
+      refuseRaw(socket, 431, 'LIMIT_EXCEEDED', 'The headers are too large: send long documents in the body of a POST.');
+    } else refuseRaw(socket, 400, 'BAD_USER_INPUT', 'This is no HTTP request.');
+  }
+
+  const server = createServer({
+    requestTimeout: options.requestTimeoutMs ?? 30_000,
+    headersTimeout: options.headersTimeoutMs ?? 10_000,
+    connectionsCheckingInterval: options.timeoutCheckMs ?? 1000,
+    keepAliveTimeout: keepAliveMs,
+    // Finds peers that vanished without a word, also behind open streams.
+    keepAlive: true,
+    keepAliveInitialDelay: keepAliveMs,
+  });
+  server.on('request', onRequest).on('upgrade', onUpgrade).on('clientError', onClientError);
+
+  return {
+    async listen() {
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(options.port, options.host, () => {
+          server.off('error', reject);
+          resolve();
+        });
+      });
+      const { address, family, port } = server.address() as AddressInfo;
+      listensOnLoopback = isLoopbackAddress(address);
+      return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}` };
+    },
+
+    async close() {
+      if (closing) return;
+      closing = true;
+      const closed = server.listening ? new Promise((resolve) => server.close(resolve)) : undefined;
+      await Promise.all(surfaces.map(async ({ surface }) => surface.close?.()));
+      const deadline = Date.now() + (options.closeGraceMs ?? 5000);
+      while (openRequests.size > 0 && Date.now() < deadline) await sleep(closePollMs);
+      server.closeIdleConnections();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,107 @@
+// What an operator can measure, in Prometheus' text format. One registry for each application, so that two in one process do not mix.
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+
+export interface RequestObservation {
+  /** The door: "graphql", "graphql-ws". */
+  surface: string;
+  /** "OK" or an error code; never free text, it is a label. */
+  outcome: string;
+  /** Undefined for what stays open by design: a stream's age is no latency. */
+  seconds?: number;
+}
+
+export interface Metrics {
+  requestFinished(observation: RequestObservation): void;
+  /** @returns what to call, once, when the subscription ends */
+  subscriptionOpened(transport: string): () => void;
+  eventDelivered(transport: string): void;
+  storeFailed(store: 'SQL' | 'Redis'): void;
+  /** `read` is asked at every scrape; when it fails or hangs, the last figure stays. */
+  watchPurgeBacklog(read: () => Promise<number>): void;
+  expose(): Promise<{ contentType: string; body: string }>;
+}
+
+const latencyBucketsSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+const collectTimeoutMs = 1000;
+
+const withTimeout = <Value>(promise: Promise<Value>, timeoutMs: number): Promise<Value> => {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  });
+  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
+};
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const requests = new Counter({
+    name: 'scratchpad_requests_total',
+    help: 'Requests, and operations on WebSockets, by outcome.',
+    labelNames: ['surface', 'outcome'],
+    registers,
+  });
+  const latency = new Histogram({
+    name: 'scratchpad_request_duration_seconds',
+    help: 'Time from the first byte of a request to the end of its answer; streams are left out.',
+    labelNames: ['surface'],
+    buckets: latencyBucketsSeconds,
+    registers,
+  });
+  const openSubscriptions = new Gauge({
+    name: 'scratchpad_open_subscriptions',
+    help: 'Subscriptions that are open now.',
+    labelNames: ['transport'],
+    registers,
+  });
+  const deliveredEvents = new Counter({
+    name: 'scratchpad_delivered_events_total',
+    help: 'Results handed to the transports of subscriptions.',
+    labelNames: ['transport'],
+    registers,
+  });
+  const storeErrors = {
+    SQL: new Counter({ name: 'scratchpad_sql_errors_total', help: 'Failed calls to the SQL database.', registers }),
+    Redis: new Counter({ name: 'scratchpad_redis_errors_total', help: 'Failed calls to Redis.', registers }),
+  };
+
+  return {
+    requestFinished({ surface, outcome, seconds }) {
+      requests.inc({ surface, outcome });
+      if (seconds !== undefined) latency.observe({ surface }, seconds);
+    },
+
+    subscriptionOpened(transport) {
+      openSubscriptions.inc({ transport });
+      return () => openSubscriptions.dec({ transport });
+    },
+
+    eventDelivered(transport) {
+      deliveredEvents.inc({ transport });
+    },
+
+    storeFailed(store) {
+      storeErrors[store].inc();
+    },
+
+    watchPurgeBacklog(read) {
+      const backlog: Gauge = new Gauge({
+        name: 'scratchpad_purge_backlog',
+        help: 'Deleted resources whose Redis keys are not yet purged.',
+        registers,
+        async collect() {
+          try {
+            backlog.set(await withTimeout(read(), collectTimeoutMs));
+          } catch {
+            // A store that is away must not take the other figures with it.
+          }
+        },
+      });
+    },
+
+    async expose() {
+      return { contentType: registry.contentType, body: await registry.metrics() };
+    },
+  };
+}

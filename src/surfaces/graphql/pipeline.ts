@@ -1,0 +1,193 @@
+// The way of every operation, whichever transport it came on: text → checked document → result. Knows nothing of HTTP or WebSockets.
+import { envelop, isAsyncIterable, useEngine, useSchema, type Plugin } from '@envelop/core';
+import {
+  createSourceEventStream,
+  execute,
+  getOperationAST,
+  GraphQLError,
+  OperationTypeNode,
+  parse,
+  specifiedRules,
+  subscribe,
+  validate,
+  type DocumentNode,
+  type ExecutionResult,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from 'graphql';
+import { parseFailed, validationFailed } from './graphql-errors.js';
+import { useGuardRails, type GuardRailLimits } from './guard-rails.js';
+import { costOfOperation, type Variables } from './operation-cost.js';
+
+/** What a client asks for, as it stands in the GraphQL-over-HTTP specification. */
+export interface OperationRequest {
+  query: string;
+  variables?: Variables | null;
+  operationName?: string | null;
+}
+
+/** An operation that may be executed. */
+export interface PreparedOperation {
+  document: DocumentNode;
+  operation: OperationDefinitionNode;
+  variables: Variables;
+}
+
+export interface Pipeline {
+  /** Parses, validates and weighs. Answers with the errors when the operation must not be executed. */
+  prepare(request: OperationRequest): PreparedOperation | { errors: readonly GraphQLError[] };
+  /**
+   * Executes. For a subscription: opens its source and answers with an iterator of results, one for each event.
+   * @param createContext called once for an operation, and once more for each event: what a context remembers must not outlive it
+   */
+  run(
+    operation: PreparedOperation,
+    createContext: () => object,
+  ): Promise<ExecutionResult | AsyncIterableIterator<ExecutionResult>>;
+}
+
+export interface PipelineOptions {
+  schema: GraphQLSchema;
+  introspection: boolean;
+  limits: GuardRailLimits;
+  /** Added at the end: tracing, another executor. */
+  plugins?: Plugin[];
+}
+
+/** A document that passed, or the errors that it will always have. */
+type CheckedDocument = DocumentNode | { errors: readonly GraphQLError[] };
+
+const maxCachedDocuments = 500;
+/** Longer documents carry data that belongs in variables: they do not come again, and would fill the memory. */
+const maxCachedLength = 16_384;
+
+/** Remembers the most recently used. */
+function createDocumentCache(): {
+  get(text: string): CheckedDocument | undefined;
+  put(text: string, value: CheckedDocument): void;
+} {
+  const entries = new Map<string, CheckedDocument>();
+  return {
+    get(text) {
+      const value = entries.get(text);
+      if (value !== undefined) {
+        entries.delete(text);
+        entries.set(text, value);
+      }
+      return value;
+    },
+    put(text, value) {
+      if (text.length > maxCachedLength) return;
+      entries.set(text, value);
+      if (entries.size <= maxCachedDocuments) return;
+      for (const oldest of entries.keys()) {
+        entries.delete(oldest);
+        return;
+      }
+    },
+  };
+}
+
+/** The limits throw with the prefix of a parser; a parser's error has a place in the text. */
+function withCode(error: unknown, code: string): GraphQLError {
+  if (!(error instanceof GraphQLError)) throw error;
+  const message = code === validationFailed ? error.message.replace(/^Syntax Error: /, '') : error.message;
+  const { nodes, source, positions } = error;
+  return new GraphQLError(message, { nodes, source, positions, extensions: { code } });
+}
+
+/** Results instead of events; asks the source only when it is asked, and passes return() on. */
+function mapEvents(
+  source: AsyncIterable<unknown>,
+  execute: (event: unknown) => Promise<ExecutionResult>,
+): AsyncIterableIterator<ExecutionResult> {
+  const events = source[Symbol.asyncIterator]();
+  const end = { done: true, value: undefined } as const;
+  return {
+    async next() {
+      const step = await events.next();
+      return step.done ? end : { done: false, value: await execute(step.value) };
+    },
+    async return() {
+      await events.return?.();
+      return end;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+export function createPipeline({ schema, introspection, limits, plugins = [] }: PipelineOptions): Pipeline {
+  const getEnveloped = envelop({
+    plugins: [
+      useEngine({ parse, validate, specifiedRules, execute, subscribe }),
+      useSchema(schema),
+      ...useGuardRails(limits, introspection),
+      ...plugins,
+    ],
+  });
+  const cache = createDocumentCache();
+
+  function check(query: string): CheckedDocument {
+    const enveloped = getEnveloped({});
+    let document: DocumentNode;
+    try {
+      document = enveloped.parse(query);
+    } catch (error) {
+      return { errors: [withCode(error, parseFailed)] };
+    }
+    try {
+      const errors = enveloped.validate(schema, document);
+      return errors.length === 0
+        ? document
+        : { errors: errors.map((error: GraphQLError) => withCode(error, validationFailed)) };
+    } catch (error) {
+      return { errors: [withCode(error, validationFailed)] };
+    }
+  }
+
+  function refuse(message: string): { errors: GraphQLError[] } {
+    return { errors: [new GraphQLError(message, { extensions: { code: validationFailed } })] };
+  }
+
+  return {
+    prepare({ query, variables, operationName }) {
+      let checked = cache.get(query);
+      if (checked === undefined) {
+        checked = check(query);
+        cache.put(query, checked);
+      }
+      if ('errors' in checked) return checked;
+      const operation = getOperationAST(checked, operationName);
+      if (!operation) {
+        return refuse('The document has no operation of this name, or several and operationName chooses none of them.');
+      }
+      const cost = costOfOperation(schema, checked, operation, variables ?? {});
+      if (cost > limits.maxCost) {
+        return refuse(
+          `The answer could have ${cost} objects; ${limits.maxCost} are allowed. Ask for smaller pages, or in several operations.`,
+        );
+      }
+      return { document: checked, operation, variables: variables ?? {} };
+    },
+
+    async run({ document, operation, variables }, createContext) {
+      const enveloped = getEnveloped(createContext());
+      const args = {
+        schema,
+        document,
+        variableValues: variables,
+        operationName: operation.name?.value,
+        contextValue: await enveloped.contextFactory(),
+        hideSuggestions: !introspection,
+      };
+      const executeOnce = async (more?: { rootValue: unknown; contextValue: object }): Promise<ExecutionResult> =>
+        (await enveloped.execute({ ...args, ...more })) as ExecutionResult;
+      if (operation.operation !== OperationTypeNode.SUBSCRIPTION) return executeOnce();
+      const source = await createSourceEventStream(args);
+      if (!isAsyncIterable(source)) return source;
+      return mapEvents(source, (event) => executeOnce({ rootValue: event, contextValue: createContext() }));
+    },
+  };
+}
