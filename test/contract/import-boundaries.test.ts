@@ -57,13 +57,13 @@ describe('the import boundaries', () => {
       'infra',
       'src/identity/user-service.ts',
       "import { openDatabase } from '../infra/postgres.js';",
-      'infra is imported by app.ts',
+      'infra is imported by',
     ],
     [
       'infra from an entry point',
       'src/main.ts',
       "import { openDatabase } from './infra/postgres.js';",
-      'infra is imported by app.ts',
+      'infra is imported by',
     ],
     [
       'what infra must not know',
@@ -75,7 +75,7 @@ describe('the import boundaries', () => {
       'the configuration',
       'src/threads/thread-service.ts',
       "import type { Config } from '../config.js';",
-      'only app.ts and the entry points know',
+      'only the composition root and the entry points know',
     ],
     [
       'app.ts',

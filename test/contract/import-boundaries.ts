@@ -17,6 +17,7 @@ const order = [
   ['assistants'],
   ['research'],
   ['surfaces'],
+  ['stores.ts'],
   ['app.ts'],
   ['main.ts', 'worker.ts', 'cli.ts'],
 ];
@@ -24,14 +25,14 @@ const order = [
 const entryPoints = /^src\/(main|worker|cli)\.ts$/;
 const sqlOwners = [
   /^src\/infra\//,
-  /^src\/(identity|threads|assistants)\/(authentication|[a-z-]+-service)\.ts$/,
-  /^src\/scratchpads\/(identity-plane|purge-queue)\.ts$/,
+  /^src\/(identity|threads|assistants)\/(authentication|development-user|[a-z-]+-service)\.ts$/,
+  /^src\/scratchpads\/(identity-plane|purge-queue|row-index)\.ts$/,
   /^src\/research\/run-[a-z-]+\.ts$/,
   /^src\/surfaces\/graphql\/builder\.ts$/,
 ];
 const redisOwners = [
   /^src\/infra\//,
-  /^src\/scratchpads\/(?!identity-plane|purge-queue|scratchpad-service)/,
+  /^src\/scratchpads\/(?!identity-plane|purge-queue|row-index|scratchpad-service)/,
   /^src\/research\/run-(events|queue)\.ts$/,
 ];
 
@@ -50,7 +51,7 @@ const packageFences: { packages: RegExp; allowed: RegExp[] }[] = [
   },
   {
     packages:
-      /^(graphql|graphql-ws|graphql-yoga|dataloader|@pothos\/.+|@graphql-yoga\/.+|@escape\.tech\/graphql-armor.*)$/,
+      /^(graphql|graphql-ws|graphql-yoga|dataloader|@pothos\/.+|@graphql-yoga\/.+|@envelop\/.+|@escape\.tech\/graphql-armor.*)$/,
     allowed: [/^src\/surfaces\/graphql\//],
   },
   { packages: /^openai$/, allowed: [/^src\/research\/provider\//] },
@@ -151,11 +152,15 @@ function refusalOfFile(from: string, to: string, imported: ImportedModule): stri
   }
   if (fromPart === 'client' || toPart === 'client') return 'the client and the server share only the wire';
   if (toPart === 'infra') {
-    return /^src\/(app|cli)\.ts$/.test(from) ? undefined : 'infra is imported by app.ts and cli.ts alone';
+    return /^src\/(stores|app|cli)\.ts$/.test(from)
+      ? undefined
+      : 'infra is imported by stores.ts, app.ts and cli.ts alone';
   }
   if (fromPart === 'infra') return toPart === 'shared' ? undefined : 'infra imports nothing but shared';
   if (toPart === 'config.ts') {
-    return rankOf(fromPart) >= rankOf('app.ts') ? undefined : 'only app.ts and the entry points know the configuration';
+    return rankOf(fromPart) >= rankOf('stores.ts')
+      ? undefined
+      : 'only the composition root and the entry points know the configuration';
   }
   if (fromPart === 'config.ts') return toPart === 'shared' ? undefined : 'config.ts imports nothing but shared';
   const [fromRank, toRank] = [rankOf(fromPart), rankOf(toPart)];
