@@ -54,31 +54,36 @@ export async function applyMigrations(
   return withMigrationLock(target.source, logger, async () => {
     const pending = await pendingMigrations(target, directory);
     if (pending.length === 0) return { applied: [] };
-    const history = await readHistory(target.prisma);
-    const interrupted = history.filter((migration) => !migration.finished).map((migration) => migration.name);
-    const applied = await runEngine(target.source, directory, interrupted);
-    logger.info({ applied }, 'applied SQL migrations');
-    return { applied };
+    try {
+      const applied = await runEngine(target.source, directory, await unfinishedMigrations(target));
+      logger.info({ applied }, 'applied SQL migrations');
+      return { applied };
+    } catch (error) {
+      const [name] = await unfinishedMigrations(target);
+      if (name === undefined) throw error;
+      const words = error instanceof Error ? error.message : String(error);
+      throw new MigrationError(
+        `The SQL migration ${name} failed and left nothing behind. Mend its cause and start again: ${words}`,
+        { cause: error },
+      );
+    }
   });
 }
 
+const unfinishedMigrations = async ({ prisma }: MigrationTarget): Promise<string[]> =>
+  (await readHistory(prisma)).filter(({ finished }) => !finished).map(({ name }) => name);
+
+/** @param interrupted began once and did not end: they count as rolled back, which their transaction was */
 async function runEngine(source: DatabaseSource, directory: string, interrupted: string[]): Promise<string[]> {
   const { withSchemaEngine } = await import('./schema-engine.js');
-  try {
-    return await withSchemaEngine(source, async (engine) => {
-      for (const migrationName of interrupted) await engine.markMigrationRolledBack({ migrationName });
-      const { appliedMigrationNames } = await engine.applyMigrations({
-        migrationsList: await readMigrations(directory),
-        filters: { externalTables: [], externalEnums: [] },
-      });
-      return appliedMigrationNames;
+  return withSchemaEngine(source, async (engine) => {
+    for (const migrationName of interrupted) await engine.markMigrationRolledBack({ migrationName });
+    const { appliedMigrationNames } = await engine.applyMigrations({
+      migrationsList: await readMigrations(directory),
+      filters: { externalTables: [], externalEnums: [] },
     });
-  } catch (error) {
-    throw new MigrationError(
-      `A SQL migration failed and left nothing behind; mend its cause, then start again. ${String(error)}`,
-      { cause: error },
-    );
-  }
+    return appliedMigrationNames;
+  });
 }
 
 async function readHistory(prisma: MigrationTarget['prisma']): Promise<AppliedMigration[]> {

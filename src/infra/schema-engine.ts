@@ -34,11 +34,22 @@ async function loadEngineModule(): Promise<EngineModule> {
   const gluePath = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
   const glue = (await import('@prisma/schema-engine-wasm/schema_engine_bg')) as unknown as EngineModule;
   const wasm = await readFile(gluePath.replace(/\.js$/, '.wasm'));
-  const { instance } = await WebAssembly.instantiate(wasm, { './schema_engine_bg.js': glue });
+  const { instance } = await WebAssembly.instantiate(wasm, { './schema_engine_bg.js': withoutLingeringTimers(glue) });
   glue.__wbg_set_wasm(instance.exports);
   (instance.exports['__wbindgen_start'] as () => void)();
   return glue;
 }
+
+/** The engine never clears the ten seconds of its advisory lock: they must not keep a finished process alive. */
+const withoutLingeringTimers = (glue: object): object =>
+  Object.fromEntries(
+    Object.entries(glue).map(([name, value]: [string, unknown]) => [
+      name,
+      name.startsWith('__wbg_setTimeout_')
+        ? (callback: () => void, milliseconds: number) => setTimeout(callback, milliseconds).unref()
+        : value,
+    ]),
+  );
 
 /**
  * Hands an engine that is connected to `source` to `use`, and ends its connections afterwards: the engine's advisory
@@ -52,7 +63,7 @@ export async function withSchemaEngine<Result>(
 ): Promise<Result> {
   engineModule ??= loadEngineModule();
   const { SchemaEngine } = await engineModule;
-  const adapter = 'pglite' in source ? embeddedAdapter(source.pglite) : serverAdapter(source.databaseUrl);
+  const adapter = 'pglite' in source ? connectEmbedded(source.pglite) : connectServer(source.databaseUrl);
   try {
     const engine = await SchemaEngine.new(
       { datamodels: datamodel === undefined ? undefined : [['schema.prisma', datamodel]] },
@@ -64,50 +75,52 @@ export async function withSchemaEngine<Result>(
     } finally {
       engine.free();
     }
+  } catch (error) {
+    // What the database said about a script is plainer than what the engine makes of it.
+    throw adapter.scriptError() ?? error;
   } finally {
     await adapter.close();
   }
 }
 
-interface EngineAdapter {
+interface EngineConnection {
   factory: SqlMigrationAwareDriverAdapterFactory;
+  /** The database's error of the last script that failed. */
+  scriptError(): unknown;
   close(): Promise<void>;
 }
 
-function serverAdapter(databaseUrl: string): EngineAdapter {
+function connectServer(databaseUrl: string): EngineConnection {
   // No statement timeout: building an index may take its time. One connection: the engine's lock belongs to it.
   const pool = new Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 });
   pool.on('error', () => undefined);
-  const factory = new PrismaPg(pool);
-  return {
-    factory: {
-      provider: factory.provider,
-      adapterName: factory.adapterName,
-      connect: async () =>
-        withWholeScripts(
-          await factory.connect(),
-          asDriverError((script) => pool.query(script)),
-        ),
-      connectToShadowDb,
-    },
-    close: () => pool.end(),
-  };
+  const runScript = (script: string) => pool.query(script);
+  return { ...wrapFactory(new PrismaPg(pool), runScript), close: () => pool.end() };
 }
 
-function embeddedAdapter(pglite: PGlite): EngineAdapter {
-  const factory = new PrismaPGlite(pglite);
+const connectEmbedded = (pglite: PGlite): EngineConnection => ({
+  ...wrapFactory(new PrismaPGlite(pglite), (script) => pglite.exec(script)),
+  close: () => Promise.resolve(),
+});
+
+function wrapFactory(
+  factory: SqlMigrationAwareDriverAdapterFactory,
+  run: (script: string) => Promise<unknown>,
+): Pick<EngineConnection, 'factory' | 'scriptError'> {
+  let scriptError: unknown;
+  const runScript = (script: string) =>
+    run(script).catch((error: unknown) => {
+      scriptError = error;
+      throw asDriverError(error);
+    });
   return {
+    scriptError: () => scriptError,
     factory: {
       provider: factory.provider,
       adapterName: factory.adapterName,
-      connect: async () =>
-        withWholeScripts(
-          await factory.connect(),
-          asDriverError((script) => pglite.exec(script)),
-        ),
+      connect: async () => withWholeScripts(await factory.connect(), runScript),
       connectToShadowDb,
     },
-    close: () => Promise.resolve(),
   };
 }
 
@@ -115,34 +128,12 @@ function embeddedAdapter(pglite: PGlite): EngineAdapter {
 async function connectToShadowDb(): Promise<SqlDriverAdapter> {
   const pglite = await PGlite.create();
   const adapter = await new PrismaPGlite(pglite).connect();
-  return {
-    ...withWholeScripts(
-      adapter,
-      asDriverError((script) => pglite.exec(script)),
-    ),
-    dispose: () => pglite.close(),
-  };
+  return { ...withWholeScripts(adapter, (script) => pglite.exec(script)), dispose: () => pglite.close() };
 }
 
-/** Gives an error of a script the form in which the engine reads the database's own words. */
-const asDriverError =
-  (run: (script: string) => Promise<unknown>) =>
-  async (script: string): Promise<void> => {
-    try {
-      await run(script);
-    } catch (error) {
-      const { code, severity, message, detail, column, hint } = error as DatabaseError;
-      if (code === undefined) throw error;
-      throw new DriverAdapterError({
-        kind: 'postgres',
-        code,
-        severity: severity ?? 'ERROR',
-        message,
-        detail,
-        column,
-        hint,
-        originalCode: code,
-        originalMessage: message,
-      });
-    }
-  };
+/** The form in which the engine takes an error that the database answered. */
+function asDriverError(error: unknown): unknown {
+  const { code, severity = 'ERROR', message, detail, column, hint } = error as DatabaseError;
+  if (code === undefined) return error;
+  return new DriverAdapterError({ kind: 'postgres', code, severity, message, detail, column, hint });
+}
