@@ -5,8 +5,9 @@ import { createAuthentication } from './identity/authentication.js';
 import { ensureDevelopmentUser } from './identity/development-user.js';
 import { createUserService } from './identity/user-service.js';
 import { createHttpServer } from './infra/http.js';
-import { createMetrics } from './infra/metrics.js';
+import { createMetrics, type Metrics } from './infra/metrics.js';
 import { pendingMigrations } from './infra/migrations.js';
+import type { Database } from './infra/postgres.js';
 import { createDataPlane } from './scratchpads/data-plane.js';
 import { createEventPlane } from './scratchpads/event-plane.js';
 import { createIdentityPlane } from './scratchpads/identity-plane.js';
@@ -15,8 +16,10 @@ import { createPurgeQueue } from './scratchpads/purge-queue.js';
 import { createPurge } from './scratchpads/purge.js';
 import { createScratchpadService } from './scratchpads/scratchpad-service.js';
 import { systemClock, type Clock } from './shared/clock.js';
+import { unavailable } from './shared/errors.js';
 import type { Logger } from './shared/logger.js';
-import { openStores } from './stores.js';
+import { isSqlUnavailable } from './shared/sql-errors.js';
+import { openStores, type OpenStores } from './stores.js';
 import { createContext, type Services } from './surfaces/graphql/context.js';
 import { createSchema } from './surfaces/graphql/schema.js';
 import { createGraphqlServer } from './surfaces/graphql/server.js';
@@ -29,7 +32,7 @@ export interface App {
   readonly url: string;
   /** With embedded stores: the secret of the development user. */
   readonly developmentSecret: string | undefined;
-  /** Ends background loops, completes subscriptions, closes sockets, then the stores. */
+  /** Completes subscriptions, lets running requests end, stops background loops, then closes the stores. */
   close(): Promise<void>;
 }
 
@@ -38,4 +41,119 @@ interface Options {
   now?: Clock;
   /** Called once for each SQL statement: how tests count them. */
   onStatement?: () => void;
+}
+
+const purgeIntervalMs = 2000;
+
+/** A database that lacks migrations is not served: its operator decides when to migrate. */
+async function refuseDatabaseBehind(database: Database): Promise<void> {
+  const pending = await pendingMigrations(database);
+  if (pending.length > 0) {
+    throw new Error(`The database lacks ${pending.join(', ')}: run \`node dist/cli.js migrate\`, then start again.`);
+  }
+}
+
+/** Whether a store answers, and nothing about why not. */
+const answers = (ping: Promise<void>): Promise<boolean> =>
+  ping.then(
+    () => true,
+    () => false,
+  );
+
+/** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
+export async function createApp(config: Config, { logger, now = systemClock, onStatement }: Options): Promise<App> {
+  const metrics = createMetrics();
+  const { stores, close: closeStores } = await openStores(config, { logger, onStatement });
+  try {
+    return await startApp(config, stores, { logger, now, metrics, closeStores });
+  } catch (error) {
+    await closeStores();
+    throw error;
+  }
+}
+
+interface Parts {
+  logger: Logger;
+  now: Clock;
+  metrics: Metrics;
+  closeStores: () => Promise<void>;
+}
+
+async function startApp(config: Config, { database, redis }: OpenStores, parts: Parts): Promise<App> {
+  const { logger, now, metrics, closeStores } = parts;
+  const { prisma } = database;
+  await refuseDatabaseBehind(database);
+
+  const authentication = createAuthentication({ prisma, administratorSecret: config.administratorSecret, now, logger });
+  const identityPlane = createIdentityPlane({ prisma, now });
+  const dataPlane = createDataPlane({ redis, limits: config });
+  const eventPlane = createEventPlane({
+    redis,
+    dataPlane,
+    padExists: (pad) => identityPlane.existsNow(pad.ownerId, pad.scratchpadId),
+    bufferEvents: config.subscriberBufferEvents,
+    logger,
+  });
+  const purge = createPurge({ queue: createPurgeQueue({ prisma }), redis, logger, intervalMs: purgeIntervalMs });
+  const purgeOwner = (ownerId: string): Promise<void> => purge.drainOwner(ownerId);
+
+  const services: Services = {
+    users: createUserService({ prisma, authentication, purgeOwner }),
+    apiKeys: createApiKeyService({ prisma, authentication, now }),
+    threads: createThreadService({ prisma, purgeOwner }),
+    messages: createMessageService({ prisma, maxContentBytes: config.maxContentBytes }),
+    scratchpads: createScratchpadService({
+      identityPlane,
+      dataPlane,
+      eventPlane,
+      convergeNotebook: createNotebookConverger({ redis, limits: config }),
+      purgeOwner,
+      logger,
+    }),
+  };
+  const developmentSecret = config.embedded
+    ? await ensureDevelopmentUser({
+        prisma,
+        dataDirectory: config.dataDirectory,
+        chosenSecret: config.developmentSecret,
+      })
+    : undefined;
+
+  const graphql = createGraphqlServer({
+    schema: createSchema(prisma),
+    authentication,
+    createContext: (principal, requestId) => createContext(services, principal, requestId),
+    introspection: config.introspection,
+    graphiql: { enabled: config.graphiql, developmentSecret },
+    maxMessageBytes: config.maxBodyBytes,
+    logger,
+    metrics,
+    translateError: (error) => (isSqlUnavailable(error) ? unavailable('SQL', error) : error),
+  });
+  const http = createHttpServer({
+    host: config.host,
+    port: config.port,
+    maxBodyBytes: config.maxBodyBytes,
+    corsOrigins: config.corsOrigins,
+    surfaces: [{ path: '/graphql', surface: graphql }],
+    readiness: async () => {
+      const [sql, keyValue] = await Promise.all([answers(database.ping()), answers(redis.ping())]);
+      return { sql, redis: keyValue };
+    },
+    logger,
+    metrics,
+  });
+  metrics.watchPurgeBacklog(() => purge.backlog());
+  purge.start();
+  const { url } = await http.listen();
+
+  return {
+    url,
+    developmentSecret,
+    async close() {
+      await http.close();
+      await Promise.all([eventPlane.close(), purge.close(), authentication.close()]);
+      await closeStores();
+    },
+  };
 }

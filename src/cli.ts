@@ -8,6 +8,7 @@ import { applyMigrations, pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
 import { createPurgeQueue } from './scratchpads/purge-queue.js';
 import { inspect } from './scratchpads/doctor.js';
+import { createRowIndex } from './scratchpads/row-index.js';
 import { systemClock } from './shared/clock.js';
 import { createLogger } from './shared/logger.js';
 import { openDatabaseOnly, openStores } from './stores.js';
@@ -31,7 +32,8 @@ async function withDatabase(action: (database: Database) => Promise<void>): Prom
 async function withUpToDateDatabase(action: (database: Database) => Promise<void>): Promise<void> {
   await withDatabase(async (database) => {
     const pending = await pendingMigrations(database);
-    if (pending.length > 0) throw new Error(`The database is behind (${pending.join(', ')}): run \`cli migrate\` first.`);
+    if (pending.length > 0)
+      throw new Error(`The database is behind (${pending.join(', ')}): run \`cli migrate\` first.`);
     await action(database);
   });
 }
@@ -140,7 +142,11 @@ program
     const { stores, close } = await openStores(readConfig(process.env), { logger });
     try {
       const { prisma } = stores.database;
-      const findings = await inspect({ redis: stores.redis.commands, rows: createRowIndex({ prisma }), fix: fix === true });
+      const findings = await inspect({
+        redis: stores.redis.commands,
+        rows: createRowIndex({ prisma }),
+        fix: fix === true,
+      });
       for (const finding of findings) print(`${finding.key}  ${finding.reason}${fix ? '  removed' : ''}`);
       const backlog = await createPurgeQueue({ prisma }).count();
       print(`${findings.length} orphaned keys, ${backlog} purges waiting`);

@@ -56,16 +56,19 @@ export const openDatabaseOnly = (config: Config, options: StoreOptions): Promise
     return await openSql(keep, config, options);
   });
 
+export interface OpenStores {
+  database: Database;
+  redis: RedisConnections;
+}
+
 /** Opens both stores, side by side. @throws Error when another process uses the data directory */
-export const openStores = (
-  config: Config,
-  options: StoreOptions,
-): Promise<Stores<{ database: Database; redis: RedisConnections }>> =>
+export const openStores = (config: Config, options: StoreOptions): Promise<Stores<OpenStores>> =>
   openTogether(async (keep) => {
     if (config.databaseUrl === undefined || config.redisUrl === undefined) {
       await keep(lockDataDirectory(config.dataDirectory), (lock) => lock.release());
     }
-    const where = config.redisUrl === undefined ? { dataDirectory: config.dataDirectory } : { redisUrl: config.redisUrl };
+    const where =
+      config.redisUrl === undefined ? { dataDirectory: config.dataDirectory } : { redisUrl: config.redisUrl };
     const [redis, database] = await Promise.all([
       keep(openRedis(where, options.logger), (opened) => opened.close()),
       openSql(keep, config, options),

@@ -110,7 +110,9 @@ describe('the public contract', () => {
     });
     const suspicious = inputs.filter((name) => /owner|user|tenant/i.test(name.split('.').at(-1) ?? ''));
     expect(suspicious.sort()).toEqual(byDesign);
-    const madeIds = inputs.filter((name) => /^Create\w+Input\.(id|\w*[sS]cratchpadId|entryId|messageId|apiKeyId)$/.test(name));
+    const madeIds = inputs.filter((name) =>
+      /^Create\w+Input\.(id|\w*[sS]cratchpadId|entryId|messageId|apiKeyId)$/.test(name),
+    );
     expect(madeIds).toEqual([]);
   });
 

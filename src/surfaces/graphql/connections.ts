@@ -13,9 +13,9 @@ import {
 import type { Builder, SchemaTypes } from './builder.js';
 import type { PageInfoRef } from './types/page-info.js';
 
-/** A page and, where the connection has it, the number of all its rows. */
+/** A page and the number of all rows of the connection. */
 export interface Connection<Row> extends Page<Row> {
-  totalCount?: () => Promise<number>;
+  totalCount: number | (() => Promise<number>);
 }
 
 type TypeSystem = PothosSchemaTypes.ExtendDefaultTypes<SchemaTypes>;
@@ -33,7 +33,6 @@ interface ConnectionTypeOptions<Row> {
   name: string;
   node: OutputType<TypeSystem> & { $inferType: Row };
   pageInfo: PageInfoRef;
-  totalCount: boolean;
 }
 
 /** Adds the connection and the edge type of one node type. */
@@ -50,8 +49,8 @@ export function addConnection<Row>(builder: Builder, options: ConnectionTypeOpti
     fields: (t) => ({
       edges: t.field({ type: [edge], resolve: (parent) => parent.edges }),
       pageInfo: t.field({ type: options.pageInfo, resolve: (parent) => parent.pageInfo }),
-      ...(options.totalCount && {
-        totalCount: t.int({ resolve: async (parent) => (await parent.totalCount?.()) ?? 0 }),
+      totalCount: t.int({
+        resolve: ({ totalCount }) => (typeof totalCount === 'number' ? totalCount : totalCount()),
       }),
     }),
   });
@@ -106,7 +105,7 @@ function toRowQuery<Row>(order: RowOrder<Row>, request: PageRequest<string>): Ro
 }
 
 /**
- * The relation query for a page. It is planned before the parent is known, and a mistake here would fail the parent:
+ * The relation query for a page; the key has to be selected beside it, also for a query that wants cursors only. It is planned before the parent is known, and a mistake here would fail the parent:
  * bad arguments select one row and are reported by {@link toConnection}.
  */
 export function planPage<Row>(order: RowOrder<Row>, args: PageArguments): RowQuery {
@@ -114,7 +113,7 @@ export function planPage<Row>(order: RowOrder<Row>, args: PageArguments): RowQue
   try {
     return toRowQuery(order, parsePageArguments(args, codec));
   } catch (error) {
-    if (error instanceof DomainError) return { where: {}, orderBy: { [order.column]: 'asc' }, take: 1 };
+    if (error instanceof DomainError) return toRowQuery(order, { size: 0, fromEnd: false });
     throw error;
   }
 }

@@ -23,14 +23,17 @@ export function addMessage(builder: Builder, node: NodeRef, pageInfo: PageInfoRe
     }),
   });
 
-  const { connection } = addConnection(builder, { name: 'Message', node: message, pageInfo, totalCount: true });
+  const { connection } = addConnection(builder, { name: 'Message', node: message, pageInfo });
   builder.prismaObjectField(thread, 'messages', (t) =>
     t.field({
       type: connection,
       description: 'In canonical persistence order (sequenceNo), never by timestamp.',
       args: pageArguments(t.arg),
       select: (args, _context, nestedSelection) => ({
-        messages: nestedSelection(planPage(bySequenceNo, args), ['edges', 'node']),
+        messages: nestedSelection({ ...planPage(bySequenceNo, args), select: { id: true, sequenceNo: true } }, [
+          'edges',
+          'node',
+        ]),
       }),
       resolve: ({ id, messages }, args, { loaders }) =>
         toConnection(bySequenceNo, id, args, messages, () => loaders.countMessages(id)),

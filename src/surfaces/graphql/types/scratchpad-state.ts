@@ -30,7 +30,7 @@ export function addScratchpadState(builder: Builder, pageInfo: PageInfoRef) {
       createdAt: t.expose('createdAt', { type: 'DateTime' }),
     }),
   });
-  const entries = addConnection(builder, { name: 'ScratchpadEntry', node: entry, pageInfo, totalCount: false });
+  const entries = addConnection(builder, { name: 'ScratchpadEntry', node: entry, pageInfo });
   return { content, entry, entryConnection: entries.connection, entryEdge: entries.edge };
 }
 

@@ -60,10 +60,10 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
         args: pageArguments(t.arg),
         resolve: async (pad, args, { loaders }) => {
           const request = parsePageArguments(args, entryCursorCodec(pad.id));
-          const { pages } = await loaders.readPad(addressOf(pad), { pages: [request] });
-          const page = pages?.[0];
+          const reading = await loaders.readPad(addressOf(pad), { pages: [request], entryCount: true });
+          const page = reading.pages?.[0];
           if (page instanceof DomainError) throw page;
-          return page ?? null;
+          return page === undefined ? null : { ...page, totalCount: reading.entryCount ?? 0 };
         },
       }),
       entryCount: t.int({
@@ -97,14 +97,17 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
 
   builder.prismaObjectField(thread, 'scratchpad', (t) => t.relation('scratchpad', { nullable: true }));
 
-  const { connection } = addConnection(builder, { name: 'Scratchpad', node: scratchpad, pageInfo, totalCount: true });
+  const { connection } = addConnection(builder, { name: 'Scratchpad', node: scratchpad, pageInfo });
   builder.prismaObjectField(user, 'scratchpads', (t) =>
     t.field({
       type: connection,
       description: 'Oldest first.',
       args: pageArguments(t.arg),
       select: (args, _context, nestedSelection) => ({
-        scratchpads: nestedSelection(planPage(order, args), ['edges', 'node']),
+        scratchpads: nestedSelection({ ...planPage(order, args), select: { id: true, ownerId: true } }, [
+          'edges',
+          'node',
+        ]),
       }),
       resolve: ({ id, scratchpads }, args, { services, principal }) => {
         requireUser(principal);
@@ -137,7 +140,7 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
         const { userId } = requireUser(principal);
         const rows = await services.scratchpads.list(principal, {
           ...planPage(order, args),
-          ...queryFromInfo({ context, info, path: ['edges', 'node'] }),
+          ...queryFromInfo({ context, info, select: { id: true, ownerId: true }, path: ['edges', 'node'] }),
         });
         return toConnection(order, userId, args, rows, () => services.scratchpads.count(principal));
       },

@@ -28,14 +28,14 @@ export function addThread(builder: Builder, node: NodeRef, pageInfo: PageInfoRef
     }),
   });
 
-  const { connection } = addConnection(builder, { name: 'Thread', node: thread, pageInfo, totalCount: true });
+  const { connection } = addConnection(builder, { name: 'Thread', node: thread, pageInfo });
   builder.prismaObjectField(user, 'threads', (t) =>
     t.field({
       type: connection,
       description: 'Oldest first.',
       args: pageArguments(t.arg),
       select: (args, _context, nestedSelection) => ({
-        threads: nestedSelection(planPage(order, args), ['edges', 'node']),
+        threads: nestedSelection({ ...planPage(order, args), select: { id: true } }, ['edges', 'node']),
       }),
       resolve: ({ id, threads }, args, { services, principal }) => {
         requireUser(principal);

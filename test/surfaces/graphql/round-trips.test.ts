@@ -1,0 +1,73 @@
+// A nested query costs a bounded number of round trips, whatever its page size.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { appendEntry, createScratchpad, createThread } from '../../support/operations.js';
+import { startService, type Service, type Tenant } from '../../support/service.js';
+
+const pageDocument = `query ($threads: Int!) {
+  viewer { threads(first: $threads) { edges { node { scratchpad {
+    content { text } entryCount entries(first: 20) { edges { node { content } } }
+  } } } } }
+}`;
+
+let service: Service;
+let alice: Tenant;
+
+beforeAll(async () => {
+  service = await startService();
+  alice = await service.createTenant('Alice');
+  for (let index = 0; index < 50; index += 1) {
+    const id = await createScratchpad(alice.client);
+    await appendEntry(alice.client, id, `finding ${index}`);
+  }
+});
+afterAll(() => service.close());
+
+/** Commands that reached Redis between two moments, as Redis itself counts them. */
+async function countRedisCalls(action: () => Promise<unknown>): Promise<Record<string, number>> {
+  const redis = service.redis.client();
+  await redis.call('CONFIG', 'RESETSTAT');
+  await action();
+  const lines = (await redis.info('commandstats')).split('\r\n');
+  const calls = lines.flatMap((line) => {
+    const [, command, count] = line.match(/^cmdstat_([^:]+):calls=(\d+)/) ?? [];
+    return command === undefined ? [] : [[command, Number(count)] as const];
+  });
+  return Object.fromEntries(calls.filter(([command]) => !/^(info|config|ping)/.test(command)));
+}
+
+it.each([1, 10, 50])(
+  'reads %i threads with their scratchpads in at most 3 SQL statements and 2 trips to Redis',
+  async (threads) => {
+    await alice.client.run('{ viewer { id } }');
+    service.takeStatementCount();
+    let pads = 0;
+    const calls = await countRedisCalls(async () => {
+      const { viewer } = await alice.client.run<{
+        viewer: {
+          threads: { edges: { node: { scratchpad: { entryCount: number; entries: { edges: unknown[] } } } }[] };
+        };
+      }>(pageDocument, { threads });
+      pads = viewer.threads.edges.filter(
+        ({ node }) => node.scratchpad.entryCount === 1 && node.scratchpad.entries.edges.length === 1,
+      ).length;
+    });
+    expect(pads).toBe(threads);
+    expect(service.takeStatementCount()).toBeLessThanOrEqual(3);
+    // Every read of the batch is one script call or one command of one pipeline: it is the calls from outside that are trips.
+    const trips = (calls['evalsha'] ?? 0) + (calls['eval'] ?? 0) + (calls['exec'] ?? 0);
+    expect(trips, JSON.stringify(calls)).toBeLessThanOrEqual(2);
+    expect(trips, JSON.stringify(calls)).toBeGreaterThanOrEqual(1);
+  },
+);
+
+it('asks SQL nothing for an append of a busy client', async () => {
+  const id = await createScratchpad(alice.client, await createThread(alice.client));
+  await appendEntry(alice.client, id, 'warm');
+  service.takeStatementCount();
+  const calls = await countRedisCalls(async () => {
+    for (let index = 0; index < 10; index += 1) await appendEntry(alice.client, id, `finding ${index}`);
+  });
+  // The caches live a second: with slow machines one refresh of key and pad may fall in between.
+  expect(service.takeStatementCount()).toBeLessThanOrEqual(2);
+  expect(calls['evalsha']).toBe(10);
+});
