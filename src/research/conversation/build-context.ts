@@ -11,7 +11,9 @@ export interface ContextInput {
   /** The stored message that holds the question or the delegated task. Survives always. */
   taskId: string;
   messages: readonly StoredMessage[];
-  /** For the messages alone: what tools and notes cost is subtracted by the caller. */
+  /** Said by the user at the end, and not stored. Survives always. */
+  note?: string;
+  /** For the messages alone: what tool definitions cost is subtracted by the caller. */
   budgetTokens: number;
 }
 
@@ -29,8 +31,10 @@ function toProviderMessages(unit: ConversationUnit): ProviderMessage[] {
   ];
 }
 
-const tokensOf = (unit: ConversationUnit): number =>
-  toProviderMessages(unit).reduce((sum, message) => sum + estimateMessageTokens(message), 0);
+const sumOf = (messages: readonly ProviderMessage[]): number =>
+  messages.reduce((sum, message) => sum + estimateMessageTokens(message), 0);
+
+const tokensOf = (unit: ConversationUnit): number => sumOf(toProviderMessages(unit));
 
 /** Neighbours of one role become one message, since some providers want roles to alternate. Protocol messages stay as they are. */
 function mergeOrdinary(messages: ProviderMessage[]): ProviderMessage[] {
@@ -48,14 +52,15 @@ function mergeOrdinary(messages: ProviderMessage[]): ProviderMessage[] {
   return merged;
 }
 
-export function buildContext({ system, taskId, messages, budgetTokens }: ContextInput): Context {
+export function buildContext({ system, taskId, messages, note, budgetTokens }: ContextInput): Context {
   const systemMessage: ProviderMessage = { role: 'system', content: system };
+  const notes: ProviderMessage[] = note === undefined ? [] : [{ role: 'user', content: note }];
   const units = toUnits(messages);
   const last = units.at(-1);
   const stays = (unit: ConversationUnit): boolean =>
     unit === last || (unit.kind === 'ordinary' && unit.message.id === taskId);
 
-  let total = estimateMessageTokens(systemMessage) + units.reduce((sum, unit) => sum + tokensOf(unit), 0);
+  let total = sumOf([systemMessage, ...notes]) + units.reduce((sum, unit) => sum + tokensOf(unit), 0);
   let kept = units.filter((unit) => {
     if (total <= budgetTokens || stays(unit)) return true;
     total -= tokensOf(unit);
@@ -67,7 +72,7 @@ export function buildContext({ system, taskId, messages, budgetTokens }: Context
     if (!shortened) return { kind: 'overflow' };
     kept = kept.map((unit) => (unit === last ? shortened : unit));
   }
-  return { kind: 'fits', messages: mergeOrdinary([systemMessage, ...kept.flatMap(toProviderMessages)]) };
+  return { kind: 'fits', messages: mergeOrdinary([systemMessage, ...kept.flatMap(toProviderMessages), ...notes]) };
 }
 
 /** The group with its results cut so that it costs at most `roomTokens`; undefined when it cannot. */

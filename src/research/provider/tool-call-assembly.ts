@@ -1,4 +1,5 @@
 // Puts tool calls together from the fragments of a stream. Providers disagree on almost everything, so identity is decided by evidence.
+import { toStorableText } from '../../shared/text.js';
 import type { CallFragment } from './chunk-shape.js';
 import type { ToolCall } from './provider-types.js';
 
@@ -81,9 +82,11 @@ export function createToolCallAssembly(newCallId: () => string): ToolCallAssembl
       return calls
         .filter((call) => call.name !== '' || call.arguments.trim() !== '')
         .map((call) => {
-          const id = call.id === '' || taken.has(call.id) ? newCallId() : call.id;
+          const own = toStorableText(call.id);
+          const id = own === '' || taken.has(own) ? newCallId() : own;
           taken.add(id);
-          return { id, name: call.name || 'unnamed', arguments: call.arguments.trim() === '' ? '{}' : call.arguments };
+          const name = toStorableText(call.name) || 'unnamed';
+          return { id, name, arguments: call.arguments.trim() === '' ? '{}' : toStorableText(call.arguments) };
         });
     },
   };

@@ -1,4 +1,5 @@
 // Puts one turn together from a stream's chunks, and decides whether it ended as a turn must end.
+import { toStorableText } from '../../shared/text.js';
 import { readChunk } from './chunk-shape.js';
 import { ProviderError } from './provider-error.js';
 import type { FinishReason, ProviderTurn, Reasoning, TurnListener } from './provider-types.js';
@@ -19,7 +20,7 @@ function createTextChannel(emit: ((delta: string) => void) | undefined) {
   let whole = '';
   let held = '';
   const release = (text: string): void => {
-    const clean = text.toWellFormed().replaceAll('\u0000', '\uFFFD');
+    const clean = toStorableText(text);
     if (clean === '') return;
     whole += clean;
     emit?.(clean);
