@@ -15,7 +15,9 @@ export interface RedisConnections {
    * Bridges a short reconnect: resolves when commands can be sent, and rejects once Redis has been away for a second, so that
    * a long outage is answered at once. To be awaited before each command.
    */
-  ready(): Promise<void>;
+  readonly ready: () => Promise<void>;
+  /** The same for the subscriber. */
+  readonly subscriberReady: () => Promise<void>;
   /** @throws when Redis does not answer in time */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -123,6 +125,7 @@ export async function openRedis(target: RedisTarget, logger: Logger): Promise<Re
   const commands = connect(address, 'commands', logger);
   const subscriber = connect(address, 'subscriber', logger);
   const ready = watchReadiness(commands);
+  const subscriberReady = watchReadiness(subscriber);
 
   // A subscriber hears nothing for hours and would not notice that the other end is gone: an unanswered PING ends its socket.
   const heartbeat = setInterval(() => {
@@ -130,13 +133,14 @@ export async function openRedis(target: RedisTarget, logger: Logger): Promise<Re
   }, heartbeatIntervalMs);
   heartbeat.unref();
 
-  await Promise.all([ready(), watchReadiness(subscriber)()]).catch((error: unknown) =>
+  await Promise.all([ready(), subscriberReady()]).catch((error: unknown) =>
     logger.warn({ reason: String(error) }, 'Starting without Redis; it is being connected in the background'),
   );
   return {
     commands,
     subscriber,
     ready,
+    subscriberReady,
     async ping() {
       await ready();
       await commands.ping();

@@ -8,7 +8,7 @@ export type RedisCommands = Redis;
 export interface RedisAccess {
   readonly commands: RedisCommands;
   /** Resolves when a command can be sent; rejects soon when Redis is away. */
-  ready(): Promise<void>;
+  readonly ready: () => Promise<void>;
 }
 
 /** Error replies that tell of a mistake of ours. Every other one tells of the state that the server is in. */

@@ -36,6 +36,9 @@ const unavailableStates = /^(08|28|40|53|57|58)...$|^(3D000|25P0[34]|25006|55P03
 
 const networkCodes = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)/;
 
+/** A Unix socket that is not there, or not ours: the code alone could be any file's. */
+const noSocket = /\bconnect (ENOENT|EACCES)\b/;
+
 /** Errors that node-postgres, its pool, PGlite and Prisma's transactions throw without a code of their own. */
 const unavailableMessages = [
   'Connection terminated',
@@ -56,7 +59,6 @@ interface ErrorLayer {
   kind: string;
   message: string;
   constraint: string;
-  syscall: string;
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -71,7 +73,6 @@ function layersOf(error: unknown, depth = 0): ErrorLayer[] {
     kind: textOf(fields['kind']),
     message: textOf(fields['message']),
     constraint: JSON.stringify(fields['constraint'] ?? ''),
-    syscall: textOf(fields['syscall']),
   };
   const wrapped = [
     fields['cause'],
@@ -105,12 +106,11 @@ export const isForeignKeyViolation = (error: unknown): boolean =>
 /** Whether the database could not be asked, as opposed to having answered: the same request may succeed later. */
 export const isSqlUnavailable = (error: unknown): boolean =>
   layersOf(error).some(
-    ({ code, kind, message, syscall }) =>
+    ({ code, kind, message }) =>
       unavailableCodes.has(code) ||
       unavailableKinds.has(kind) ||
       unavailableStates.test(code) ||
       networkCodes.test(code) ||
-      // A Unix socket that is not there, or not ours.
-      syscall === 'connect' ||
+      noSocket.test(message) ||
       unavailableMessages.some((part) => message.includes(part)),
   );

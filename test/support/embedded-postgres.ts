@@ -1,11 +1,11 @@
 // Data directories for tests with the embedded PostgreSQL inside, migrated, without the seconds that making one takes.
-import { cp, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { applyMigrations } from '../../src/infra/migrations.js';
 import { openDatabase } from '../../src/infra/postgres.js';
 import { createLogger } from '../../src/shared/logger.js';
-import { cachedTemplate, createTemporaryDirectory } from './template-cache.js';
+import { cachedTemplate, createTemporaryDirectory, run } from './template-cache.js';
 
 export interface EmbeddedDirectory {
   dataDirectory: string;
@@ -21,7 +21,7 @@ export async function prepareEmbeddedDirectory(): Promise<EmbeddedDirectory> {
     await database.close();
   });
   const dataDirectory = await createTemporaryDirectory();
-  await cp(template, dataDirectory, { recursive: true });
+  await run('cp', ['-R', join(template, 'postgres'), dataDirectory]);
   return { dataDirectory, remove: () => rm(dataDirectory, { recursive: true, force: true }) };
 }
 

@@ -11,7 +11,7 @@ const scratchpadVariables = (more: Record<string, string> = {}): string =>
 
 export const exampleTabs: readonly ExampleTab[] = [
   {
-    query: `# Who am I? Run it with Ctrl-Enter. The tabs above go on from here.
+    query: `# Who am I? Run it with Ctrl-Enter, then go on in the next tab.
 query Viewer {
   viewer {
     id

@@ -41,6 +41,15 @@ self.MonacoEnvironment = {
   getWorkerUrl: (_module, label) => '${assetPath}/worker-' + (['json', 'graphql'].includes(label) ? label : 'editor') + '.js',
 };
 const options = JSON.parse(document.getElementById('options').textContent);
+// Tell GraphiQL what its active tab holds: otherwise every reload opens one more, empty tab.
+try {
+  const { tabs, activeTabIndex } = JSON.parse(localStorage.getItem('graphiql:tabState'));
+  const { query, variables } = tabs[activeTabIndex];
+  const linked = new URL(location.href).searchParams.get('query');
+  if (query && (!linked || linked === query)) Object.assign(options, { query, variables: variables ?? undefined });
+} catch {
+  // The first visit: nothing is stored.
+}
 YogaGraphiQL.renderYogaGraphiQL(document.getElementById('root'), options);
 `;
 

@@ -6,10 +6,6 @@ import {
   getOperationAST,
   GraphQLError,
   OperationTypeNode,
-  parse,
-  specifiedRules,
-  subscribe,
-  validate,
   type DocumentNode,
   type ExecutionResult,
   type GraphQLSchema,
@@ -121,7 +117,8 @@ function mapEvents(
 export function createPipeline({ schema, introspection, limits, plugins = [] }: PipelineOptions): Pipeline {
   const getEnveloped = envelop({
     plugins: [
-      useEngine({ parse, validate, specifiedRules, execute, subscribe }),
+      // Parsing and validation are the guard rails'.
+      useEngine({ execute }),
       useSchema(schema),
       ...useGuardRails(limits, introspection),
       ...plugins,

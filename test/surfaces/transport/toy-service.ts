@@ -1,5 +1,5 @@
 // A server with our transport and a small schema whose sources a test holds in its hands: what is open, what was returned, what comes next.
-import { GraphQLError, GraphQLSchema, buildSchema } from 'graphql';
+import { buildSchema, type GraphQLSchema } from 'graphql';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { createHttpServer, type HttpServerOptions } from '../../../src/infra/http.js';
@@ -118,7 +118,7 @@ function createSource(onReturn: () => void) {
   let isReturned = false;
   const iterator: AsyncIterableIterator<unknown> = {
     async next() {
-      while (queue.length === 0 && !isReturned) await new Promise<void>((resolve) => (wake = resolve));
+      if (queue.length === 0 && !isReturned) await new Promise<void>((resolve) => (wake = resolve));
       const item = queue.shift();
       if (isReturned || !item || 'end' in item) return { done: true, value: undefined };
       if ('error' in item) throw item.error;
@@ -359,7 +359,7 @@ export async function eventually(
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await isTrue())) {
-    if (Date.now() > deadline) throw new GraphQLError(`not within ${timeoutMs} ms: ${what}`);
+    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);
     await sleep(10);
   }
 }
