@@ -3,12 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../shared/logger.js';
 import { createPadPurger } from './pad-purger.js';
 import { askRedis, type RedisAccess } from './redis-access.js';
-import { legacyNotebookKey } from './scratchpad-keys.js';
+import { legacyNotebookKey, runEventsKey } from './scratchpad-keys.js';
 
 /** What Redis still has to forget; triggers write one in the transaction that deletes the row. */
 export interface PurgeTask {
   readonly id: bigint;
-  readonly kind: 'SCRATCHPAD' | 'THREAD';
+  readonly kind: 'SCRATCHPAD' | 'THREAD' | 'RUN';
   readonly ownerId: string;
   readonly resourceId: string;
 }
@@ -54,6 +54,9 @@ export function createPurge({ queue, redis, logger, intervalMs }: Dependencies):
         return await purgePad({ ownerId: task.ownerId, scratchpadId: task.resourceId });
       case 'THREAD':
         await askRedis(redis, () => redis.commands.unlink(legacyNotebookKey(task.resourceId)));
+        return;
+      case 'RUN':
+        await askRedis(redis, () => redis.commands.unlink(runEventsKey(task.ownerId, task.resourceId)));
     }
   };
 
