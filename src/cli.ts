@@ -143,7 +143,7 @@ program
     try {
       const { prisma } = stores.database;
       const findings = await inspect({
-        redis: stores.redis.commands,
+        redis: stores.redis,
         rows: createRowIndex({ prisma }),
         fix: fix === true,
       });

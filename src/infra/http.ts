@@ -1,7 +1,7 @@
 // The HTTP server: limits, request ids, logs, health, metrics, origins and an orderly end. What a request means is the business of the
 // surface that it is routed to.
 import { randomUUID } from 'node:crypto';
-import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,6 +10,7 @@ import type { HttpExchange, HttpSurface, RequestNotes } from '../shared/http-exc
 import type { Logger } from '../shared/logger.js';
 import { discardBody, readBody } from './http-body.js';
 import { allowOrigin, answerPreflight, isAllowedOrigin, isLoopbackAddress, isLoopbackCall } from './http-origin.js';
+import { ignoreUpgrade, refuseRaw } from './http-upgrade.js';
 import type { Metrics } from './metrics.js';
 
 export interface HttpServerOptions {
@@ -62,16 +63,13 @@ function readRequestId(request: IncomingMessage): string {
   return typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID();
 }
 
-/** For what is wrong before there is a request to route: no surface is known, so the body is in the most common shape. */
-function refuseRaw(socket: Duplex, status: number, code: string, message: string): void {
-  const body = JSON.stringify({ errors: [{ message, extensions: { code } }] });
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'Connection: close',
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+/** Path and query string; a proxy may send the whole URL. */
+function readTarget({ url = '/' }: IncomingMessage): { path: string; search: string } {
+  const target = url.startsWith('/') || !URL.canParse(url) ? url : url.slice(new URL(url).origin.length);
+  const queryAt = target.indexOf('?');
+  return queryAt < 0
+    ? { path: target, search: '' }
+    : { path: target.slice(0, queryAt), search: target.slice(queryAt + 1) };
 }
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
@@ -161,9 +159,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
     const startedAt = performance.now();
-    const target = request.url ?? '/';
-    const queryAt = target.indexOf('?');
-    const path = queryAt < 0 ? target : target.slice(0, queryAt);
+    const { path, search } = readTarget(request);
     const surface = surfaceAt(path);
     const requestId = readRequestId(request);
     const notes: RequestNotes = {};
@@ -179,7 +175,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         return (requestLogger ??= logger.child({ requestId }));
       },
       get searchParams() {
-        return (searchParams ??= new URLSearchParams(queryAt < 0 ? '' : target.slice(queryAt + 1)));
+        return (searchParams ??= new URLSearchParams(search));
       },
       get loopback() {
         return listensOnLoopback && isLoopbackCall(request);
@@ -202,10 +198,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on('error', () => socket.destroy());
-    const surface = surfaceAt((request.url ?? '/').split('?')[0] ?? '/');
-    const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
-    if (!surface?.upgrade || !isWebSocket) {
-      refuseRaw(socket, 400, 'BAD_USER_INPUT', 'There is no protocol of this kind to change to at this path.');
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      ignoreUpgrade(server, request, socket, head);
+      return;
+    }
+    const surface = surfaceAt(readTarget(request).path);
+    if (!surface?.upgrade) {
+      refuseRaw(socket, 404, 'NOT_FOUND', 'There is no WebSocket at this path.');
     } else if (closing) {
       refuseRaw(socket, 503, 'UNAVAILABLE', 'The server is closing: connect again.');
     } else if (!isAllowedOrigin(request, corsOrigins)) {

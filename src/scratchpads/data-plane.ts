@@ -77,7 +77,7 @@ export interface DataPlaneLimits {
 }
 
 /** A longer content is not put into its event: every process that listens reads it once instead. */
-const largestContentInEventBytes = 65_536;
+export const largestContentInEventBytes = 65_536;
 
 /** Members at the end of a JSON object whose beginning is a script's: `,"name":value}`, absent ones left out. */
 function closingMembers(members: Record<string, string | undefined>): string {

@@ -296,6 +296,28 @@ describe('a malformed request', () => {
     expect((await service.post('{ hello }')).status).toBe(200);
   });
 
+  test('an offer of HTTP/2, or of any other protocol, is ignored and the request answered', async () => {
+    const body = '{"query":"{ hello }"}';
+    const head = [
+      'POST /graphql HTTP/1.1',
+      'Host: x',
+      `Authorization: ${authorization}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+    ];
+    const offer = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAEAAEAA'];
+    const first = [...head, ...offer].join('\r\n');
+    const second = [...head, 'Connection: close'].join('\r\n');
+    const received = await sendRaw(`${first}\r\n\r\n${body}${second}\r\n\r\n${body}`);
+    expect(received.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
+    expect(received.match(/Hello world/g)).toHaveLength(2);
+  });
+
+  test('a target that is a whole URL is understood', async () => {
+    const received = await sendRaw(`GET http://x/healthz?y HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    expect(received).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
   test('an unknown path is 404', async () => {
     expect((await fetch(`${service.url}/nothing`)).status).toBe(404);
     expect((await fetch(`${service.url}/graphql/nothing`, { headers: { authorization } })).status).toBe(404);
