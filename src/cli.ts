@@ -69,8 +69,9 @@ user
   .requiredOption('--name <name>', 'what a person calls it')
   .action(({ name }: { name: string }) =>
     withUpToDateDatabase(async ({ prisma }) => {
-      // Nothing is purged by a creation.
-      const users = createUserService({ prisma, authentication, purgeOwner: async () => {} });
+      // A creation cancels and purges nothing.
+      const nothing = async (): Promise<void> => {};
+      const users = createUserService({ prisma, authentication, cancelRuns: nothing, purgeOwner: nothing });
       const created = await users.create({ kind: 'administrator' }, { name });
       print(`user    ${created.user.id}`);
       print(`secret  ${created.secret}`);

@@ -26,8 +26,9 @@ const entryPoints = /^src\/(main|worker|cli)\.ts$/;
 const sqlOwners = [
   /^src\/infra\//,
   /^src\/(identity|threads|assistants)\/(authentication|development-user|[a-z-]+-service)\.ts$/,
+  /^src\/threads\/idle-thread\.ts$/,
   /^src\/scratchpads\/(identity-plane|purge-queue|row-index)\.ts$/,
-  /^src\/research\/run-[a-z-]+\.ts$/,
+  /^src\/research\/(run-[a-z-]+|sql-conversation)\.ts$/,
   /^src\/surfaces\/graphql\/builder\.ts$/,
 ];
 const redisOwners = [
