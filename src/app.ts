@@ -1,4 +1,5 @@
 // The composition root: builds everything out of a Config, opens connections, closes them in order.
+import { createAssistantService } from './assistants/assistant-service.js';
 import type { Config } from './config.js';
 import { createApiKeyService } from './identity/api-key-service.js';
 import { createAuthentication } from './identity/authentication.js';
@@ -8,6 +9,10 @@ import { createHttpServer } from './infra/http.js';
 import { createMetrics, type Metrics } from './infra/metrics.js';
 import { pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
+import { createRunCancellation, type RunDispatcher } from './research/run-cancellation.js';
+import type { RunEvents } from './research/run-event.js';
+import { createRunService } from './research/run-service.js';
+import { createRunStore } from './research/run-store.js';
 import { createDataPlane } from './scratchpads/data-plane.js';
 import { createEventPlane } from './scratchpads/event-plane.js';
 import { createIdentityPlane } from './scratchpads/identity-plane.js';
@@ -16,7 +21,7 @@ import { createPurgeQueue } from './scratchpads/purge-queue.js';
 import { createPurge } from './scratchpads/purge.js';
 import { createScratchpadService } from './scratchpads/scratchpad-service.js';
 import { systemClock, type Clock } from './shared/clock.js';
-import { unavailable } from './shared/errors.js';
+import { DomainError, unavailable } from './shared/errors.js';
 import type { Logger } from './shared/logger.js';
 import { isSqlUnavailable } from './shared/sql-errors.js';
 import { openStores, type OpenStores } from './stores.js';
@@ -36,12 +41,27 @@ export interface App {
   close(): Promise<void>;
 }
 
+/** What executes runs and keeps their events. */
+export interface RunRuntime {
+  dispatcher: RunDispatcher;
+  events: RunEvents;
+}
+
 interface Options {
   logger: Logger;
   now?: Clock;
   /** Called once for each SQL statement: how tests count them. */
   onStatement?: () => void;
+  runRuntime?: RunRuntime;
 }
+
+const refuse = (): Promise<never> =>
+  Promise.reject(new DomainError('UNAVAILABLE', 'This version of the server executes no runs.'));
+
+const noRunRuntime: RunRuntime = {
+  dispatcher: { enqueue: refuse, requestCancel: refuse, endedUnexecuted: refuse },
+  events: { subscribe: refuse },
+};
 
 const purgeIntervalMs = 2000;
 
@@ -61,11 +81,12 @@ const answers = (ping: Promise<void>): Promise<boolean> =>
   );
 
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
-export async function createApp(config: Config, { logger, now = systemClock, onStatement }: Options): Promise<App> {
+export async function createApp(config: Config, options: Options): Promise<App> {
+  const { logger, now = systemClock, onStatement, runRuntime = noRunRuntime } = options;
   const metrics = createMetrics();
   const { stores, close: closeStores } = await openStores(config, { logger, onStatement });
   try {
-    return await startApp(config, stores, { logger, now, metrics, closeStores });
+    return await startApp(config, stores, { logger, now, metrics, closeStores, runRuntime });
   } catch (error) {
     await closeStores();
     throw error;
@@ -77,10 +98,11 @@ interface Parts {
   now: Clock;
   metrics: Metrics;
   closeStores: () => Promise<void>;
+  runRuntime: RunRuntime;
 }
 
 async function startApp(config: Config, { database, redis }: OpenStores, parts: Parts): Promise<App> {
-  const { logger, now, metrics, closeStores } = parts;
+  const { logger, now, metrics, closeStores, runRuntime } = parts;
   const { prisma } = database;
   await refuseDatabaseBehind(database);
 
@@ -97,17 +119,42 @@ async function startApp(config: Config, { database, redis }: OpenStores, parts: 
   const purge = createPurge({ queue: createPurgeQueue({ prisma }), redis, logger, intervalMs: purgeIntervalMs });
   const purgeOwner = (ownerId: string): Promise<void> => purge.drainOwner(ownerId);
 
+  const { dispatcher } = runRuntime;
+  const cancellation = createRunCancellation({
+    prisma,
+    runStore: createRunStore({ prisma, now }),
+    dispatcher,
+    logger,
+  });
+  const cancelRuns = cancellation.cancelAll;
+
+  const { maxContentBytes } = config;
+  const assistants = createAssistantService({ prisma, cancelRuns, maxContentBytes });
+  const scratchpads = createScratchpadService({
+    identityPlane,
+    dataPlane,
+    eventPlane,
+    convergeNotebook: createNotebookConverger({ redis, limits: config }),
+    cancelRuns,
+    purgeOwner,
+    logger,
+  });
   const services: Services = {
-    users: createUserService({ prisma, authentication, purgeOwner }),
+    users: createUserService({ prisma, authentication, cancelRuns, purgeOwner }),
     apiKeys: createApiKeyService({ prisma, authentication, now }),
-    threads: createThreadService({ prisma, purgeOwner }),
-    messages: createMessageService({ prisma, maxContentBytes: config.maxContentBytes }),
-    scratchpads: createScratchpadService({
-      identityPlane,
-      dataPlane,
-      eventPlane,
-      convergeNotebook: createNotebookConverger({ redis, limits: config }),
-      purgeOwner,
+    threads: createThreadService({ prisma, cancelRuns, purgeOwner }),
+    messages: createMessageService({ prisma, maxContentBytes }),
+    scratchpads,
+    assistants,
+    runs: createRunService({
+      prisma,
+      assistants,
+      scratchpads,
+      cancellation,
+      dispatcher,
+      runEvents: runRuntime.events,
+      provider: { baseUrl: config.llmBaseUrl, model: config.llmModel },
+      maxContentBytes,
       logger,
     }),
   };
