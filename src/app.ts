@@ -9,7 +9,7 @@ import { createHttpServer } from './infra/http.js';
 import { createMetrics, type Metrics } from './infra/metrics.js';
 import { pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
-import { createRunCancellation, type RunDispatcher } from './research/run-cancellation.js';
+import { createRunCancellation, type RunDispatcher, type RunScope } from './research/run-cancellation.js';
 import type { RunEvents } from './research/run-event.js';
 import { createRunService } from './research/run-service.js';
 import { createRunStore } from './research/run-store.js';
@@ -126,7 +126,7 @@ async function startApp(config: Config, { database, redis }: OpenStores, parts: 
     dispatcher,
     logger,
   });
-  const cancelRuns = cancellation.cancelAll;
+  const cancelRuns = (scope: RunScope): Promise<void> => cancellation.cancelAll(scope);
 
   const { maxContentBytes } = config;
   const assistants = createAssistantService({ prisma, cancelRuns, maxContentBytes });

@@ -89,15 +89,9 @@ const firstMessageOf = ({ task, requirements }: WorkerOrder): string =>
 
 function outcomeColumns(end: RunEnd): Prisma.RunUpdateManyMutationInput {
   const { status } = end;
-  switch (status) {
-    case 'COMPLETED':
-      return { status, output: end.output, unverifiedCitations: end.unverifiedCitations ?? [] };
-    case 'FAILED':
-      return { status, lastErrorCode: end.error.code, lastErrorMessage: end.error.message };
-    case 'CANCELLED':
-    case 'EXPIRED':
-      return { status };
-  }
+  if (status === 'COMPLETED') return { status, output: end.output, unverifiedCitations: end.unverifiedCitations ?? [] };
+  if (status === 'FAILED') return { status, lastErrorCode: end.error.code, lastErrorMessage: end.error.message };
+  return { status };
 }
 
 export function createRunStore({ prisma, now }: Dependencies): RunStore {

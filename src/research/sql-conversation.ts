@@ -15,45 +15,34 @@ type Columns = Pick<
 >;
 
 function toColumns(message: NewMessage): Columns {
-  switch (message.role) {
-    case 'user':
-      return { role: 'USER', content: message.content };
-    case 'assistant':
-      return {
-        role: 'ASSISTANT',
-        content: message.content,
-        ...(message.toolCalls && { toolCalls: message.toolCalls.map((call) => ({ ...call })) }),
-        ...(message.reasoning && { reasoning: { ...message.reasoning } }),
-      };
-    case 'tool':
-      return { role: 'TOOL', content: message.content, toolCallId: message.toolCallId, isError: message.isError };
+  const { content } = message;
+  if (message.role === 'user') return { role: 'USER', content };
+  if (message.role === 'tool') {
+    return { role: 'TOOL', content, toolCallId: message.toolCallId, isError: message.isError };
   }
+  return {
+    role: 'ASSISTANT',
+    content,
+    ...(message.toolCalls && { toolCalls: message.toolCalls.map((call) => ({ ...call })) }),
+    ...(message.reasoning && { reasoning: { ...message.reasoning } }),
+  };
 }
 
 /** Nothing for what is no part of a model's conversation. */
-function toStored(row: Message): StoredMessage[] {
-  const { id, content } = row;
-  switch (row.role) {
-    case 'USER':
-      return [{ id, role: 'user', content }];
-    case 'ASSISTANT':
-      return [
-        {
-          id,
-          role: 'assistant',
-          content,
-          // Only ever written by toColumns.
-          ...(row.toolCalls !== null && { toolCalls: row.toolCalls as unknown as ToolCall[] }),
-          ...(row.reasoning !== null && { reasoning: row.reasoning as unknown as Reasoning }),
-        },
-      ];
-    case 'TOOL':
-      return row.toolCallId === null
-        ? []
-        : [{ id, role: 'tool', toolCallId: row.toolCallId, content, isError: row.isError }];
-    case 'SYSTEM':
-      return [];
-  }
+function toStored({ id, role, content, toolCalls, reasoning, toolCallId, isError }: Message): StoredMessage[] {
+  if (role === 'USER') return [{ id, role: 'user', content }];
+  if (role === 'TOOL' && toolCallId !== null) return [{ id, role: 'tool', toolCallId, content, isError }];
+  if (role !== 'ASSISTANT') return [];
+  return [
+    {
+      id,
+      role: 'assistant',
+      content,
+      // Only ever written by toColumns.
+      ...(toolCalls !== null && { toolCalls: toolCalls as unknown as ToolCall[] }),
+      ...(reasoning !== null && { reasoning: reasoning as unknown as Reasoning }),
+    },
+  ];
 }
 
 /**

@@ -1,5 +1,5 @@
 // The whole service in this process, over a real PostgreSQL and a real Redis, reached over real HTTP.
-import { createApp, type App } from '../../src/app.js';
+import { createApp, type App, type RunRuntime } from '../../src/app.js';
 import { readConfig } from '../../src/config.js';
 import { createLogger } from '../../src/shared/logger.js';
 import { createGraphqlClient, type GraphqlClient } from './graphql-client.js';
@@ -31,6 +31,8 @@ export interface ServiceOptions extends TestRedisOptions {
   /** Environment variables of configuration.md. */
   environment?: Record<string, string>;
   postgres?: PostgresServer;
+  /** Stands in for what executes runs. */
+  runRuntime?: RunRuntime;
 }
 
 export const administratorSecret = 'administrator-secret-of-the-tests';
@@ -49,7 +51,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...options.environment,
   });
   const logger = createLogger(process.env['TEST_LOG_LEVEL'] ?? 'silent');
-  const app = await createApp(config, { logger, onStatement: () => (statements += 1) });
+  const { runRuntime } = options;
+  const app = await createApp(config, {
+    logger,
+    onStatement: () => (statements += 1),
+    ...(runRuntime && { runRuntime }),
+  });
   const clientFor = (secret: string | undefined): GraphqlClient => createGraphqlClient(app.url, secret);
   const administrator = clientFor(administratorSecret);
   return {
