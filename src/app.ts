@@ -152,7 +152,8 @@ async function startApp(config: Config, { database, redis }: OpenStores, parts: 
     developmentSecret,
     async close() {
       await http.close();
-      await Promise.all([eventPlane.close(), purge.close(), authentication.close()]);
+      eventPlane.close();
+      await Promise.all([purge.close(), authentication.close()]);
       await closeStores();
     },
   };

@@ -9,7 +9,7 @@ import type { Logger } from './shared/logger.js';
 /** Opened things, closed in the reverse order; one that fails to close does not keep the others open. */
 export interface Stores<Opened> {
   readonly stores: Opened;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 export interface StoreOptions {
