@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { schemaDifference } from '../../../script/schema-difference.js';
 import {
@@ -10,6 +11,7 @@ import {
   migrationsDirectory,
   pendingMigrations,
 } from '../../../src/infra/migrations.js';
+import { openDatabase } from '../../../src/infra/postgres.js';
 import { createLogger } from '../../../src/shared/logger.js';
 import { startPostgres } from '../../support/postgres.js';
 import { sqlStores, type OpenSqlStore } from '../../support/sql-stores.js';
@@ -107,6 +109,31 @@ describe.each(sqlStores)('on $name', (kind) => {
     expect(await pendingMigrations(store.database)).toEqual([]);
     expect(await applyMigrations(store.database, { logger })).toEqual({ applied: [] });
   });
+});
+
+it('a process that comes while another applies waits until that is done', async () => {
+  const server = await startPostgres();
+  const databaseUrl = await server.createDatabase();
+  const directory = await createTemporaryDirectory();
+  await cp(migrationsDirectory, directory, { recursive: true });
+  const slow = '29990101000000_slow';
+  await mkdir(join(directory, slow));
+  await writeFile(join(directory, slow, 'migration.sql'), 'SELECT pg_sleep(2); CREATE TABLE slow (id int);');
+  const databases = [
+    await openDatabase({ databaseUrl, logger }),
+    await openDatabase({ databaseUrl, logger }),
+    await openDatabase({ databaseUrl, logger }),
+  ];
+  const results = await Promise.all(
+    databases.map(async (database, index) => {
+      await sleep(index * 500);
+      return applyMigrations(database, { logger, directory });
+    }),
+  );
+  expect(results).toEqual([{ applied: [slow] }, { applied: [] }, { applied: [] }]);
+  for (const database of databases) await database.close();
+  await server.close();
+  await rm(directory, { recursive: true });
 });
 
 it('of several processes at once one applies and the others wait for it', async () => {
