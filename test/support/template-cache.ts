@@ -20,12 +20,12 @@ export async function cachedTemplate(kind: string, build: (directory: string) =>
   const path = join(tmpdir(), `scratchpad-test-template-${userInfo().username}-${kind}-${await migrationsHash()}`);
   if (await exists(path)) return path;
   const draft = await createTemporaryDirectory();
-  await build(draft);
   try {
+    await build(draft);
     await rename(draft, path);
   } catch (error) {
-    // Somebody else was faster: a folder with something in it is not replaced.
     await rm(draft, { recursive: true });
+    // Somebody else was faster: a folder with something in it is not replaced.
     if (!(await exists(path))) throw error;
   }
   return path;

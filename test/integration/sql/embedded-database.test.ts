@@ -1,7 +1,11 @@
 // The embedded database belongs to one process, and survives that process.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/infra/postgres.js';
 import { createLogger } from '../../../src/shared/logger.js';
@@ -65,6 +69,19 @@ it('loses nothing that was answered when its process is killed, and starts at on
   const found = new Set((await database.prisma.user.findMany({ select: { id: true } })).map(({ id }) => id));
   await database.close();
   expect(written.filter((id) => !found.has(id))).toEqual([]);
+});
+
+it('starts although the process that first made it was killed in the middle', async () => {
+  await rm(directory.dataDirectory, { recursive: true });
+  const cluster = join(directory.dataDirectory, 'postgres');
+  for (const afterMs of [0, 300, 700]) {
+    const owner = startProcess();
+    const draft = `${cluster}.new`;
+    await expect.poll(() => existsSync(draft) || existsSync(cluster), { timeout: 20_000, interval: 10 }).toBe(true);
+    await sleep(afterMs);
+    await owner.kill();
+  }
+  expect(await startProcess().next()).toHaveProperty('readyMs');
 });
 
 it('refuses a second process and says who has it and what to do', async () => {
