@@ -1,84 +1,30 @@
 // script/server as a newcomer uses it: embedded stores, one command, Ctrl-C, and again.
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-
-const root = path.resolve(import.meta.dirname, '../../..');
-
-interface RunningServer {
-  process: ChildProcess;
-  url: string;
-  developmentKey: string;
-  startedInMs: number;
-  output(): string;
-}
+import { startScriptServer, type ScriptServer } from '../../support/script-server.js';
 
 let dataDirectory = '';
-const running = new Set<ChildProcess>();
+const started = new Set<ScriptServer>();
 
 beforeAll(async () => {
   dataDirectory = await mkdtemp(path.join(tmpdir(), 'scratchpad-server-'));
 });
-
 afterEach(async () => {
-  for (const child of running) {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  }
+  for (const server of started) await server.kill();
+  started.clear();
 });
-
 afterAll(() => rm(dataDirectory, { recursive: true, force: true }));
 
-async function startServer(variables: Record<string, string> = {}): Promise<RunningServer> {
-  const begin = performance.now();
-  const environment = {
-    DATABASE_URL: '',
-    REDIS_URL: '',
-    DEV_API_KEY: '',
-    HOST: '',
-    PORT: '0',
-    DATA_DIR: dataDirectory,
-  };
-  const child = spawn(path.join(root, 'script/server'), {
-    cwd: tmpdir(),
-    env: { ...process.env, ...environment, ...variables },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  running.add(child);
-  child.once('exit', () => running.delete(child));
-  let output = '';
-  const ready = new Promise<void>((resolve, reject) => {
-    const read = (chunk: Buffer): void => {
-      output += chunk.toString();
-      if (/Development key +\S+/.test(output)) resolve();
-    };
-    child.stdout.on('data', read);
-    child.stderr.on('data', read);
-    child.once('close', (code) => reject(new Error(`script/server ended with ${code}:\n${output}`)));
-  });
-  await ready;
-  const url = /answers at (\S+)/.exec(output)?.[1] ?? '';
-  const developmentKey = /Development key +(\S+)/.exec(output)?.[1] ?? '';
-  return { process: child, url, developmentKey, startedInMs: performance.now() - begin, output: () => output };
+async function startServer(variables: Record<string, string> = {}): Promise<ScriptServer> {
+  const server = await startScriptServer({ DATA_DIR: dataDirectory, ...variables });
+  started.add(server);
+  return server;
 }
 
-/** @returns the exit code and how long it took */
-async function stopServer(
-  server: RunningServer,
-  signal: NodeJS.Signals,
-): Promise<{ code: number | null; tookMs: number }> {
-  const begin = performance.now();
-  const ended = once(server.process, 'exit') as Promise<[number | null]>;
-  server.process.kill(signal);
-  const [code] = await ended;
-  return { code, tookMs: performance.now() - begin };
-}
-
-async function ask(server: RunningServer, query: string, variables: object = {}): Promise<Record<string, unknown>> {
+async function ask(server: ScriptServer, query: string, variables: object = {}): Promise<Record<string, unknown>> {
   const response = await fetch(`${server.url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${server.developmentKey}` },
@@ -114,7 +60,7 @@ describe('script/server', () => {
     expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(first.output()).toContain(`${first.url}/graphql`);
     const created = await ask(first, createPad);
-    expect(await stopServer(first, 'SIGTERM')).toMatchObject({ code: 0 });
+    expect(await first.stop('SIGTERM')).toMatchObject({ code: 0 });
     expect(await processesOf(dataDirectory)).toEqual([]);
 
     for (const signal of ['SIGINT', 'SIGKILL', 'SIGTERM'] as const) {
@@ -126,7 +72,7 @@ describe('script/server', () => {
       expect(viewer.threads.edges.map((edge) => edge.node)).toEqual([
         (created['createThread'] as { thread: unknown }).thread,
       ]);
-      const { code, tookMs } = await stopServer(next, signal);
+      const { code, tookMs } = await next.stop(signal);
       expect(code).toBe(signal === 'SIGKILL' ? null : 0);
       expect(tookMs).toBeLessThan(10_000);
     }
@@ -139,7 +85,7 @@ describe('script/server', () => {
     for (let attempt = 0; attempt < 6 && fastestMs >= 3000; attempt += 1) {
       const server = await startServer();
       fastestMs = Math.min(fastestMs, server.startedInMs);
-      await stopServer(server, 'SIGTERM');
+      await server.stop('SIGTERM');
     }
     expect(fastestMs).toBeLessThan(3000);
   }, 60_000);

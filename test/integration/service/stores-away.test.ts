@@ -98,7 +98,7 @@ it('tells subscribers what they missed while Redis was away, without a gap and w
   ]);
   const written = ['before'];
   for (let round = 0; round < 3; round += 1) {
-    await cluster.redis.client().client('KILL', 'TYPE', 'pubsub');
+    await cluster.redis.client().call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     for (let index = 0; index < 20; index += 1) {
       written.push(`${round}-${index}`);
       await appendEntry(client, padId, `${round}-${index}`);
