@@ -68,8 +68,7 @@ test('concurrent appends and a rewriter from several processes harm nothing', as
   await until('every event has come', () => listener.changes.length === 1400);
   await listener.stop();
   expect(applyChanges(listener.changes)).toEqual(await readView(planes.dataPlane, pad));
-  for (const { operation, content, replayed } of listener.changes) {
-    expect(replayed).toBe(false);
-    if (operation === 'UPDATE') expect(versions.get(content!.version)).toBe(content!.text);
-  }
+  expect(listener.changes.filter(({ replayed }) => replayed)).toEqual([]);
+  const told = listener.changes.flatMap(({ content }) => content ?? []);
+  expect(told.filter(({ text, version }) => versions.get(version) !== text)).toEqual([]);
 }, 60_000);

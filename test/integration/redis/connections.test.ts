@@ -79,7 +79,7 @@ test('a short reconnect is bridged: commands wait for it instead of failing', as
   for (let round = 0; round < 5; round += 1) {
     await dataPlane.appendEntry(pad, { content: `round ${round}` });
     const closed = new Promise((resolve) => redis.commands.once('close', resolve));
-    await admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     await closed;
     await dataPlane.appendEntry(pad, { content: `after the kill ${round}` });
   }
@@ -94,10 +94,9 @@ test('a dead Redis that comes back with its file is used again without help', as
   for (let index = 0; index < 20; index += 1) await dataPlane.appendEntry(pad, { content: `entry ${index}` });
   await server.kill();
   await server.restart();
-  await until('the entries are there', async () => {
-    const [reading] = await dataPlane.read([{ pad, entryCount: true }]).catch(() => [undefined]);
-    return reading?.entryCount === 20;
-  });
+  await until('Redis is used again', async () => (await timed(dataPlane.read([{ pad }]))).code === 'fulfilled');
+  const [reading] = await dataPlane.read([{ pad, entryCount: true }]);
+  expect(reading!.entryCount).toBe(20);
 });
 
 /** A relay in front of Redis that passes commands on and, while `isMute`, drops the answers. */

@@ -1,5 +1,5 @@
 // Pages of the ledger agree with a plain array, wherever they lie, and cost what their own rows cost.
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DomainError } from '../../../src/shared/errors.js';
 import type { PageRequest } from '../../../src/shared/pagination.js';
