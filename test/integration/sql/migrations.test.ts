@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { schemaDifference } from '../../../script/schema-difference.js';
 import {
   applyMigrations,
@@ -16,6 +16,8 @@ import { createLogger } from '../../../src/shared/logger.js';
 import { startPostgres } from '../../support/postgres.js';
 import { sqlStores, type OpenSqlStore } from '../../support/sql-stores.js';
 import { createTemporaryDirectory, run } from '../../support/template-cache.js';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const logger = createLogger('silent');
 const names = (await readdir(migrationsDirectory)).filter((name) => /^\d{14}_/.test(name)).toSorted();
