@@ -16,7 +16,7 @@ import { createPurgeQueue } from './scratchpads/purge-queue.js';
 import { createPurge } from './scratchpads/purge.js';
 import { createScratchpadService } from './scratchpads/scratchpad-service.js';
 import { systemClock, type Clock } from './shared/clock.js';
-import { unavailable } from './shared/errors.js';
+import { DomainError, unavailable } from './shared/errors.js';
 import type { Logger } from './shared/logger.js';
 import { isSqlUnavailable } from './shared/sql-errors.js';
 import { openStores, type OpenStores } from './stores.js';
@@ -41,6 +41,8 @@ interface Options {
   now?: Clock;
   /** Called once for each SQL statement: how tests count them. */
   onStatement?: () => void;
+  /** Called when this process lost its data directory to another one: it has to end without touching it. */
+  onDirectoryLost?: () => void;
 }
 
 const purgeIntervalMs = 2000;
@@ -61,9 +63,10 @@ const answers = (ping: Promise<void>): Promise<boolean> =>
   );
 
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
-export async function createApp(config: Config, { logger, now = systemClock, onStatement }: Options): Promise<App> {
+export async function createApp(config: Config, options: Options): Promise<App> {
+  const { logger, now = systemClock } = options;
   const metrics = createMetrics();
-  const { stores, close: closeStores } = await openStores(config, { logger, onStatement });
+  const { stores, close: closeStores } = await openStores(config, options);
   try {
     return await startApp(config, stores, { logger, now, metrics, closeStores });
   } catch (error) {
@@ -128,7 +131,11 @@ async function startApp(config: Config, { database, redis }: OpenStores, parts: 
     maxMessageBytes: config.maxBodyBytes,
     logger,
     metrics,
-    translateError: (error) => (isSqlUnavailable(error) ? unavailable('SQL', error) : error),
+    translateError: (error) => {
+      if (error instanceof DomainError || !isSqlUnavailable(error)) return error;
+      metrics.storeFailed('SQL');
+      return unavailable('SQL', error);
+    },
   });
   const http = createHttpServer({
     host: config.host,
