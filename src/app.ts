@@ -82,8 +82,9 @@ interface Parts {
   closeStores: () => Promise<void>;
 }
 
-async function startApp(config: Config, { database, redis }: OpenStores, parts: Parts): Promise<App> {
+async function startApp(config: Config, { database, redis: connections }: OpenStores, parts: Parts): Promise<App> {
   const { logger, now, metrics, closeStores } = parts;
+  const redis = { ...connections, onFailure: () => metrics.storeFailed('Redis') };
   const { prisma } = database;
   await refuseDatabaseBehind(database);
 
