@@ -53,6 +53,8 @@ interface Options {
   /** Called once for each SQL statement: how tests count them. */
   onStatement?: () => void;
   runRuntime?: RunRuntime;
+  /** Called when this process lost its data directory to another one: it has to end without touching it. */
+  onDirectoryLost?: () => void;
 }
 
 const refuse = (): Promise<never> =>
@@ -82,9 +84,9 @@ const answers = (ping: Promise<void>): Promise<boolean> =>
 
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
 export async function createApp(config: Config, options: Options): Promise<App> {
-  const { logger, now = systemClock, onStatement, runRuntime = noRunRuntime } = options;
+  const { logger, now = systemClock, runRuntime = noRunRuntime } = options;
   const metrics = createMetrics();
-  const { stores, close: closeStores } = await openStores(config, { logger, onStatement });
+  const { stores, close: closeStores } = await openStores(config, options);
   try {
     return await startApp(config, stores, { logger, now, metrics, closeStores, runRuntime });
   } catch (error) {
@@ -101,8 +103,9 @@ interface Parts {
   runRuntime: RunRuntime;
 }
 
-async function startApp(config: Config, { database, redis }: OpenStores, parts: Parts): Promise<App> {
+async function startApp(config: Config, { database, redis: connections }: OpenStores, parts: Parts): Promise<App> {
   const { logger, now, metrics, closeStores, runRuntime } = parts;
+  const redis = { ...connections, onFailure: () => metrics.storeFailed('Redis') };
   const { prisma } = database;
   await refuseDatabaseBehind(database);
 
@@ -175,7 +178,11 @@ async function startApp(config: Config, { database, redis }: OpenStores, parts: 
     maxMessageBytes: config.maxBodyBytes,
     logger,
     metrics,
-    translateError: (error) => (isSqlUnavailable(error) ? unavailable('SQL', error) : error),
+    translateError: (error) => {
+      if (error instanceof DomainError || !isSqlUnavailable(error)) return error;
+      metrics.storeFailed('SQL');
+      return unavailable('SQL', error);
+    },
   });
   const http = createHttpServer({
     host: config.host,
@@ -199,7 +206,8 @@ async function startApp(config: Config, { database, redis }: OpenStores, parts: 
     developmentSecret,
     async close() {
       await http.close();
-      await Promise.all([eventPlane.close(), purge.close(), authentication.close()]);
+      eventPlane.close();
+      await Promise.all([purge.close(), authentication.close()]);
       await closeStores();
     },
   };

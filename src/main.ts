@@ -30,11 +30,17 @@ function greet(config: Config, app: App): void {
   process.stdout.write(lines.join('\n'));
 }
 
+/** Closing in order would write into a folder that is somebody else's by now. */
+function endAtOnce(): void {
+  logger.fatal({ dataDirectory: config.dataDirectory }, 'another process took the data directory over');
+  process.exit(1);
+}
+
 const config = readConfigOrExit();
 const logger = createLogger(config.logLevel);
 
 try {
-  const app = await createApp(config, { logger });
+  const app = await createApp(config, { logger, onDirectoryLost: endAtOnce });
   let closing = false;
   const shutDown = (signal: NodeJS.Signals): void => {
     if (closing) return;

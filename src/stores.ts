@@ -9,14 +9,19 @@ import type { Logger } from './shared/logger.js';
 /** Opened things, closed in the reverse order; one that fails to close does not keep the others open. */
 export interface Stores<Opened> {
   readonly stores: Opened;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 export interface StoreOptions {
   logger: Logger;
   /** Called once for each SQL statement. */
   onStatement?: (() => void) | undefined;
+  /** Called when another machine took the data directory over because this process stood still: it must not touch it again. */
+  onDirectoryLost?: (() => void) | undefined;
 }
+
+const lock = (config: Config, { onDirectoryLost }: StoreOptions): ReturnType<typeof lockDataDirectory> =>
+  lockDataDirectory(config.dataDirectory, onDirectoryLost ? { onLost: onDirectoryLost } : {});
 
 type Open = <Thing>(thing: Promise<Thing>, close: (thing: Thing) => Promise<void>) => Promise<Thing>;
 
@@ -51,7 +56,7 @@ async function openSql(keep: Open, config: Config, options: StoreOptions): Promi
 export const openDatabaseOnly = (config: Config, options: StoreOptions): Promise<Stores<Database>> =>
   openTogether(async (keep) => {
     if (config.databaseUrl === undefined) {
-      await keep(lockDataDirectory(config.dataDirectory), (lock) => lock.release());
+      await keep(lock(config, options), (held) => held.release());
     }
     return await openSql(keep, config, options);
   });
@@ -65,7 +70,7 @@ export interface OpenStores {
 export const openStores = (config: Config, options: StoreOptions): Promise<Stores<OpenStores>> =>
   openTogether(async (keep) => {
     if (config.databaseUrl === undefined || config.redisUrl === undefined) {
-      await keep(lockDataDirectory(config.dataDirectory), (lock) => lock.release());
+      await keep(lock(config, options), (held) => held.release());
     }
     const where =
       config.redisUrl === undefined ? { dataDirectory: config.dataDirectory } : { redisUrl: config.redisUrl };

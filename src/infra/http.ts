@@ -10,6 +10,7 @@ import type { HttpExchange, HttpSurface, RequestNotes } from '../shared/http-exc
 import type { Logger } from '../shared/logger.js';
 import { discardBody, readBody } from './http-body.js';
 import { allowOrigin, answerPreflight, isAllowedOrigin, isLoopbackAddress, isLoopbackCall } from './http-origin.js';
+import { createOperatorRoutes, sendJson } from './http-operator.js';
 import { ignoreUpgrade, refuseRaw } from './http-upgrade.js';
 import type { Metrics } from './metrics.js';
 
@@ -24,7 +25,7 @@ export interface HttpServerOptions {
   /** The longest path wins; "/graphql" also takes "/graphql/…". */
   surfaces: readonly { path: string; surface: HttpSurface }[];
   /** Which store answers, by name. */
-  readiness(): Promise<Record<string, boolean>>;
+  readiness: () => Promise<Record<string, boolean>>;
   logger: Logger;
   metrics: Pick<Metrics, 'requestFinished' | 'expose'>;
   /** For a whole request to arrive: headers and body. Default 30 seconds. */
@@ -53,11 +54,6 @@ const originRefused = () =>
     'Pages of this origin may not use the API: its operator can allow them in CORS_ORIGINS.',
   );
 
-const sendJson = (response: ServerResponse, status: number, body: unknown): void => {
-  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
-  response.end(JSON.stringify(body));
-};
-
 function readRequestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID();
@@ -65,7 +61,8 @@ function readRequestId(request: IncomingMessage): string {
 
 /** Path and query string; a proxy may send the whole URL. */
 function readTarget({ url = '/' }: IncomingMessage): { path: string; search: string } {
-  const target = url.startsWith('/') || !URL.canParse(url) ? url : url.slice(new URL(url).origin.length);
+  const whole = url.startsWith('/') || !URL.canParse(url) ? undefined : new URL(url);
+  const target = whole ? whole.pathname + whole.search : url;
   const queryAt = target.indexOf('?');
   return queryAt < 0
     ? { path: target, search: '' }
@@ -83,23 +80,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const surfaceAt = (path: string): HttpSurface | undefined =>
     surfaces.find((entry) => path === entry.path || path.startsWith(`${entry.path}/`))?.surface;
 
-  async function answerReadiness(response: ServerResponse): Promise<void> {
-    const stores = closing ? {} : await options.readiness();
-    const states = Object.entries(stores).map(([name, answers]) => [name, answers ? 'ok' : 'unavailable']);
-    const ready = !closing && Object.values(stores).every(Boolean);
-    const status = closing ? 'closing' : ready ? 'ok' : 'unavailable';
-    sendJson(response, ready ? 200 : 503, { status, ...Object.fromEntries(states) });
-  }
-
-  async function answerOperator(path: string, response: ServerResponse): Promise<boolean> {
-    if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
-    else if (path === '/readyz') await answerReadiness(response);
-    else if (path === '/metrics') {
-      const { contentType, body } = await metrics.expose();
-      response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store' }).end(body);
-    } else return false;
-    return true;
-  }
+  const answerOperator = createOperatorRoutes({ readiness: options.readiness, metrics, isClosing: () => closing });
 
   async function answer(exchange: HttpExchange, surface: HttpSurface | undefined): Promise<void> {
     const { request, response, path } = exchange;

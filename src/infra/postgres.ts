@@ -1,5 +1,6 @@
 // The SQL store behind one Prisma client: a PostgreSQL server, or PostgreSQL inside this process (PGlite) under a folder.
-import { mkdir } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
@@ -93,7 +94,9 @@ async function openEmbedded({
   onStatement,
 }: SharedOptions & { dataDirectory: string }): Promise<Database> {
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-  const pglite = await PGlite.create(join(dataDirectory, 'postgres'));
+  const cluster = join(dataDirectory, 'postgres');
+  if (!existsSync(cluster)) await createCluster(cluster);
+  const pglite = await PGlite.create(cluster);
   await pglite.exec(`SET TIME ZONE 'UTC'`);
   const prisma = createClient(new PrismaPGlite(pglite), onStatement);
   return {
@@ -106,6 +109,15 @@ async function openEmbedded({
       if (!pglite.closed) await pglite.close();
     },
   };
+}
+
+/** Making one takes seconds, and a process that is killed meanwhile must not leave half of one behind. */
+async function createCluster(path: string): Promise<void> {
+  const draft = `${path}.new`;
+  await rm(draft, { recursive: true, force: true });
+  const pglite = await PGlite.create(draft);
+  await pglite.close();
+  await rename(draft, path);
 }
 
 const createClient = (

@@ -1,12 +1,11 @@
 // Prisma's schema engine as WebAssembly, on our own driver adapters: no downloaded binary, the same on every machine.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { PGlite } from '@electric-sql/pglite';
+import type { PGlite } from '@electric-sql/pglite';
 import { PrismaPg } from '@prisma/adapter-pg';
 import {
   bindMigrationAwareSqlAdapterFactory,
   DriverAdapterError,
-  type SqlDriverAdapter,
   type SqlMigrationAwareDriverAdapterFactory,
 } from '@prisma/driver-adapter-utils';
 import type * as SchemaEnginePackage from '@prisma/schema-engine-wasm';
@@ -54,7 +53,7 @@ const withoutLingeringTimers = (glue: object): object =>
 /**
  * Hands an engine that is connected to `source` to `use`, and ends its connections afterwards: the engine's advisory
  * lock lives as long as they do.
- * @param datamodel the text of schema.prisma, where the engine has to know it
+ * @param datamodel the text of schema.prisma, where the engine has to know it; then `source` must be a throw-away database
  */
 export async function withSchemaEngine<Result>(
   source: DatabaseSource,
@@ -113,22 +112,17 @@ function wrapFactory(
       scriptError = error;
       throw asDriverError(error);
     });
+  const connect = async () => withWholeScripts(await factory.connect(), runScript);
   return {
     scriptError: () => scriptError,
     factory: {
       provider: factory.provider,
       adapterName: factory.adapterName,
-      connect: async () => withWholeScripts(await factory.connect(), runScript),
-      connectToShadowDb,
+      connect,
+      // Only a comparison replays migrations in a second database, and it runs on a throw-away one.
+      connectToShadowDb: connect,
     },
   };
-}
-
-/** An empty database in memory, to replay migrations in. */
-async function connectToShadowDb(): Promise<SqlDriverAdapter> {
-  const pglite = await PGlite.create();
-  const adapter = await new PrismaPGlite(pglite).connect();
-  return { ...withWholeScripts(adapter, (script) => pglite.exec(script)), dispose: () => pglite.close() };
 }
 
 /** The form in which the engine takes an error that the database answered. */

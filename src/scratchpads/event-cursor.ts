@@ -39,7 +39,7 @@ export function createEventCursorCodec({ scratchpadId }: Pick<PadAddress, 'scrat
       const parts = cursor.length <= 40 ? cursor.split('.') : [];
       const [entries = NaN, content = entries] = parts.slice(0, -1).map((part) => Number.parseInt(part, 36));
       const position = { entries, content };
-      const isPossible = Number.isSafeInteger(entries) && Number.isSafeInteger(content);
+      const isPossible = [entries, content].every((number) => Number.isSafeInteger(number) && number >= 0);
       if (!isPossible || encode(position) !== cursor) {
         throw invalidInput(
           'after is not a cursor of this scratchpad: give back a cursor that an event or eventCursor had.',

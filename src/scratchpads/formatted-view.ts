@@ -17,6 +17,8 @@ const ending = 'END OF SCRATCHPAD';
 const frameBytes = 400;
 /** With a long content, this part of the view still is the entries'. */
 const entriesShare = 1 / 4;
+/** Less than this of an entry is not worth showing. */
+const leastEntryBytes = 120;
 
 const lineBreaks = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 
@@ -66,7 +68,8 @@ function chooseEntries({ newestEntries, entryCount }: ViewSource, maxBytes: numb
     bytes += byteLength(block) + 1;
     if (bytes > maxBytes) {
       // Rather the beginning of the newest entry than no entry at all.
-      if (blocks.length === 0) blocks.push(`${head}\n${quoteWithin(entry.content, maxBytes - byteLength(head) - 1)}`);
+      const room = maxBytes - byteLength(head) - 1;
+      if (blocks.length === 0 && room >= leastEntryBytes) blocks.push(`${head}\n${quoteWithin(entry.content, room)}`);
       break;
     }
     blocks.push(block);

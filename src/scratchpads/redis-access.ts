@@ -9,6 +9,8 @@ export interface RedisAccess {
   readonly commands: RedisCommands;
   /** Resolves when a command can be sent; rejects soon when Redis is away. */
   readonly ready: () => Promise<void>;
+  /** Called for each piece of work that Redis did not answer, for the metrics. */
+  readonly onFailure?: () => void;
 }
 
 /** Error replies that tell of a mistake of ours. Every other one tells of the state that the server is in. */
@@ -27,6 +29,7 @@ export async function askRedis<Answer>(redis: RedisAccess, work: () => Promise<A
     return await work();
   } catch (error) {
     if (error instanceof DomainError || (error instanceof Error && isBug(error))) throw error;
+    redis.onFailure?.();
     throw unavailable('Redis', error);
   }
 }

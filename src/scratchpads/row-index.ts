@@ -1,13 +1,8 @@
 // Which of many ids have a row: what the doctor asks SQL.
 import type { PrismaClient } from '../generated/prisma/client.js';
+import type { Rows } from './doctor.js';
 
-export interface RowIndex {
-  /** Those of `ids` that are scratchpads, with their owners. */
-  scratchpadsAmong(ids: readonly string[]): Promise<Map<string, string>>;
-  threadsAmong(ids: readonly string[]): Promise<Set<string>>;
-}
-
-export function createRowIndex({ prisma }: { prisma: Pick<PrismaClient, 'scratchpad' | 'thread'> }): RowIndex {
+export function createRowIndex({ prisma }: { prisma: Pick<PrismaClient, 'scratchpad' | 'thread'> }): Rows {
   return {
     async scratchpadsAmong(ids) {
       const rows = await prisma.scratchpad.findMany({

@@ -48,7 +48,7 @@ const packageFences: { packages: RegExp; allowed: RegExp[] }[] = [
   { packages: /^ioredis$/, allowed: redisOwners },
   {
     packages: /^graphql-redis-subscriptions$/,
-    allowed: [/^src\/scratchpads\/event-/, /^src\/research\/run-events\.ts$/],
+    allowed: [/^src\/scratchpads\/channel-hub\.ts$/, /^src\/research\/run-events\.ts$/],
   },
   {
     packages:

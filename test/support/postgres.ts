@@ -143,8 +143,17 @@ async function migrate(url: string): Promise<void> {
   }
 }
 
-/** The shell lives as long as its standard input: it ends the server even when the test process is killed. */
-const keeper = '"$@" & server=$!; cat > /dev/null; kill -INT $server 2> /dev/null; wait $server';
+/**
+ * The shell lives as long as its standard input: it ends the server even when the test process is killed, and also when
+ * the server stands still.
+ */
+const keeper = [
+  '"$@" & server=$!',
+  'cat > /dev/null',
+  'kill -CONT $server $(pgrep -P $server) 2> /dev/null',
+  'kill -INT $server 2> /dev/null',
+  'wait $server',
+].join('; ');
 
 async function startProcess(binaries: PostgresBinaries, directory: string, port: number) {
   const data = join(directory, 'data');

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { migrationsDirectory } from '../../src/infra/migrations.js';
 
@@ -20,12 +20,12 @@ export async function cachedTemplate(kind: string, build: (directory: string) =>
   const path = join(tmpdir(), `scratchpad-test-template-${userInfo().username}-${kind}-${await migrationsHash()}`);
   if (await exists(path)) return path;
   const draft = await createTemporaryDirectory();
-  await build(draft);
   try {
+    await build(draft);
     await rename(draft, path);
   } catch (error) {
-    // Somebody else was faster: a folder with something in it is not replaced.
     await rm(draft, { recursive: true });
+    // Somebody else was faster: a folder with something in it is not replaced.
     if (!(await exists(path))) throw error;
   }
   return path;
@@ -35,7 +35,7 @@ async function migrationsHash(): Promise<string> {
   const hash = createHash('sha256');
   const files = await readdir(migrationsDirectory, { recursive: true, withFileTypes: true });
   const paths = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
-  for (const path of paths.toSorted()) hash.update(path).update(await readFile(path));
+  for (const path of paths.toSorted()) hash.update(relative(migrationsDirectory, path)).update(await readFile(path));
   return hash.digest('hex').slice(0, 12);
 }
 

@@ -18,8 +18,11 @@ export interface SchemaTypes {
   };
 }
 
+/** What relations are loaded with. */
+export type RelationSource = PrismaClient;
+
 /** @param prisma loads relations that a service's first query did not bring; they cannot leave their parent's tenant */
-export function createBuilder(prisma: PrismaClient) {
+export function createBuilder(prisma: RelationSource) {
   return new SchemaBuilder<SchemaTypes>({
     plugins: [PrismaPlugin],
     defaultFieldNullability: false,

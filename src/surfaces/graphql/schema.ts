@@ -1,7 +1,6 @@
 // The code-first schema, put together type by type. `schema.graphql` at the project's root is printed from it.
 import type { GraphQLSchema } from 'graphql';
-import type { PrismaClient } from '../../generated/prisma/client.js';
-import { createBuilder } from './builder.js';
+import { createBuilder, type RelationSource } from './builder.js';
 import { addApiKey } from './types/api-key.js';
 import { addAssistant } from './types/assistant.js';
 import { addMessage } from './types/message.js';
@@ -19,7 +18,7 @@ import { addThread } from './types/thread.js';
 import { addUser } from './types/user.js';
 
 /** @param prisma loads the relations of rows that the services found */
-export function createSchema(prisma: PrismaClient): GraphQLSchema {
+export function createSchema(prisma: RelationSource): GraphQLSchema {
   const builder = createBuilder(prisma);
   builder.queryType({});
   builder.mutationType({});

@@ -13,7 +13,8 @@ import { eventStreamType, jsonType, negotiate, sendResult, type MediaType } from
 import { checkRequestHead, readOperationRequest, refusal } from './operation-request.js';
 import { createOperations, isSubscription, type Authentication, type SubscriptionMetrics } from './operations.js';
 import { createPipeline, type PipelineOptions, type PreparedOperation } from './pipeline.js';
-import { createWebSocketEndpoint, type OperationObservation, type WebSocketLimits } from './websocket.js';
+import type { OperationObservation } from './websocket-operations.js';
+import { createWebSocketEndpoint, type WebSocketLimits } from './websocket.js';
 
 export interface GraphqlServerOptions {
   schema: GraphQLSchema;

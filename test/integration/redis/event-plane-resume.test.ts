@@ -67,15 +67,20 @@ for (let seed = 1; seed <= 40; seed += 1) {
     const pad = newPad();
     const view: View = { text: '', version: '0', entryIds: [] };
     let cursor = '';
+    const writings: Promise<void>[] = [];
     for (let round = 0; round < 8; round += 1) {
+      const writing = writeSomething(pad, random, random(12));
+      writings.push(writing);
       await writeSomething(pad, random, random(12));
-      const taken = await takeSome(pad, cursor, 1 + random(15), writeSomething(pad, random, random(12)));
+      const taken = await takeSome(pad, cursor, 1 + random(15), writing);
       applyChanges(taken, view);
       cursor = taken.at(-1)?.cursor ?? cursor;
     }
+    await Promise.all(writings);
     const listener = listen(await reader.eventPlane.subscribe(pad, { after: cursor }));
     await writer.dataPlane.appendEntry(pad, { content: 'the end' });
-    await until('the last entry arrives', () => listener.changes.some(({ entry }) => entry?.content === 'the end'));
+    const [reading] = await reader.dataPlane.read([{ pad, eventCursor: true }]);
+    await until('the last change arrives', () => listener.changes.at(-1)?.cursor === reading!.eventCursor);
     await listener.stop();
     expect(applyChanges(listener.changes, view)).toEqual(await readView(reader.dataPlane, pad));
   });

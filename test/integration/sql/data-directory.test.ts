@@ -1,16 +1,28 @@
 // Who may live in a data directory. The stores inside do not matter here.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type * as FileSystem from 'node:fs/promises';
 import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import {
   DataDirectoryInUseError,
   lockDataDirectory,
   type DataDirectoryLock,
 } from '../../../src/infra/data-directory.js';
 import { createTemporaryDirectory } from '../../support/template-cache.js';
+
+const pause = vi.hoisted(() => ({ beforeLink: (): Promise<void> => Promise.resolve() }));
+
+vi.mock('node:fs/promises', async (importOriginal) => {
+  const original = await importOriginal<typeof FileSystem>();
+  const link: typeof original.link = async (from, to) => {
+    await pause.beforeLink();
+    await original.link(from, to);
+  };
+  return { ...original, link };
+});
 
 let directory: string;
 
@@ -129,4 +141,47 @@ it('goes to exactly one of many who find a dead holder at the same moment', asyn
     await writeFile(await lockFile(), JSON.stringify({ ...left, startedAt: '1' }));
   }
   expect((await readdir(join(directory, 'lock'))).length).toBe(1);
+});
+
+it('is never held twice while many come and go', async () => {
+  const until = Date.now() + 3000;
+  let holders = 0;
+  let most = 0;
+  let rounds = 0;
+  const comeAndGo = async () => {
+    while (Date.now() < until) {
+      const lock = await lockDataDirectory(directory).catch(() => undefined);
+      if (lock === undefined) continue;
+      holders += 1;
+      most = Math.max(most, holders);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
+      holders -= 1;
+      rounds += 1;
+      await lock.release();
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, comeAndGo));
+  expect(most).toBe(1);
+  expect(rounds).toBeGreaterThan(20);
+});
+
+it('is refused to a starter who slept while two others had it', async () => {
+  await leaveLock({ startedAt: '1' });
+  let wake = () => {};
+  let asleep = () => {};
+  const sleeping = new Promise<void>((resolve) => (asleep = resolve));
+  pause.beforeLink = () => {
+    pause.beforeLink = () => Promise.resolve();
+    asleep();
+    return new Promise((resolve) => (wake = resolve));
+  };
+  const sleeper = lockDataDirectory(directory);
+  await sleeping;
+  await lockDataDirectory(directory);
+  await writeFile(await lockFile(), JSON.stringify({ ...(await readLock()), startedAt: '1' }));
+  const second = await lockDataDirectory(directory);
+  wake();
+  await expect(sleeper).rejects.toThrow(DataDirectoryInUseError);
+  expect(await lockFiles()).toHaveLength(1);
+  await second.release();
 });

@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { schemaDifference } from '../../../script/schema-difference.js';
 import {
   applyMigrations,
@@ -10,10 +11,13 @@ import {
   migrationsDirectory,
   pendingMigrations,
 } from '../../../src/infra/migrations.js';
+import { openDatabase } from '../../../src/infra/postgres.js';
 import { createLogger } from '../../../src/shared/logger.js';
 import { startPostgres } from '../../support/postgres.js';
 import { sqlStores, type OpenSqlStore } from '../../support/sql-stores.js';
 import { createTemporaryDirectory, run } from '../../support/template-cache.js';
+
+vi.setConfig({ testTimeout: 120_000 });
 
 const logger = createLogger('silent');
 const names = (await readdir(migrationsDirectory)).filter((name) => /^\d{14}_/.test(name)).toSorted();
@@ -107,6 +111,31 @@ describe.each(sqlStores)('on $name', (kind) => {
     expect(await pendingMigrations(store.database)).toEqual([]);
     expect(await applyMigrations(store.database, { logger })).toEqual({ applied: [] });
   });
+});
+
+it('a process that comes while another applies waits until that is done', async () => {
+  const server = await startPostgres();
+  const databaseUrl = await server.createDatabase();
+  const directory = await createTemporaryDirectory();
+  await cp(migrationsDirectory, directory, { recursive: true });
+  const slow = '29990101000000_slow';
+  await mkdir(join(directory, slow));
+  await writeFile(join(directory, slow, 'migration.sql'), 'SELECT pg_sleep(2); CREATE TABLE slow (id int);');
+  const databases = [
+    await openDatabase({ databaseUrl, logger }),
+    await openDatabase({ databaseUrl, logger }),
+    await openDatabase({ databaseUrl, logger }),
+  ];
+  const results = await Promise.all(
+    databases.map(async (database, index) => {
+      await sleep(index * 500);
+      return applyMigrations(database, { logger, directory });
+    }),
+  );
+  expect(results).toEqual([{ applied: [slow] }, { applied: [] }, { applied: [] }]);
+  for (const database of databases) await database.close();
+  await server.close();
+  await rm(directory, { recursive: true });
 });
 
 it('of several processes at once one applies and the others wait for it', async () => {

@@ -6,6 +6,7 @@ import { isSqlUnavailable, isUniqueViolation } from '../../../src/shared/sql-err
 import { startOwnPostgres, type ControllablePostgresServer } from '../../support/postgres.js';
 
 const logger = createLogger('silent');
+const warnings: unknown[] = [];
 let server: ControllablePostgresServer;
 let databaseUrl: string;
 let database: Database;
@@ -13,7 +14,7 @@ let database: Database;
 beforeAll(async () => {
   server = await startOwnPostgres();
   databaseUrl = await server.createDatabase();
-  database = await openDatabase({ databaseUrl, logger });
+  database = await openDatabase({ databaseUrl, logger: { warn: (...words: unknown[]) => warnings.push(words) } });
 });
 
 afterAll(async () => {
@@ -63,6 +64,7 @@ it('lives on when idle connections are cut, and heals', async () => {
   await expect
     .poll(() => server.query(databaseUrl, `SELECT 1 FROM pg_stat_activity WHERE application_name = 'scratchpad'`))
     .toEqual([]);
+  await expect.poll(() => warnings.length).toBe(cut.length);
   await expectHealthy();
 });
 
@@ -110,6 +112,8 @@ it('ends a statement that runs too long, and a transaction that waits too long f
   const failed = errors.filter((error) => error !== undefined);
   expect(failed.length).toBeGreaterThan(1);
   expect(failed.filter((error) => !isSqlUnavailable(error))).toEqual([]);
+  const goesOn = `SELECT query FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(20)' AND pid <> pg_backend_pid()`;
+  expect(await server.query(databaseUrl, goesOn)).toEqual([]);
   await expectHealthy();
 });
 

@@ -62,7 +62,7 @@ test('closing waits for running requests and operations, and accepts no new ones
     );
   });
   const request = service.post('{ slow(milliseconds: 500) }');
-  await new Promise((resolve) => setTimeout(resolve, 150));
+  await eventually(() => service.sources.counts.slow === 2, 'both run');
   const closed = service.close();
   await expect(fetch(`${service.url}/healthz`)).rejects.toThrow('fetch failed');
   expect((await request).body).toEqual({ data: { slow: 'done' } });
@@ -84,7 +84,7 @@ test('closing does not wait for idle, silent or stubborn connections', async () 
   await new Promise((resolve) => stubborn.once('open', resolve));
   stubborn.pause();
   const endless = service.post('{ slow(milliseconds: 60000) }').catch(() => 'cut off');
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await eventually(() => service.sources.counts.slow === 1, 'the endless one runs');
   const startedAt = Date.now();
   await service.close();
   expect(Date.now() - startedAt).toBeLessThan(2000);
@@ -99,7 +99,7 @@ test('a subscription that opens while the server closes is completed at once', a
     for await (const _result of sse.iterate({ query: 'subscription { late(milliseconds: 300) }' })) return 'a result';
     return 'complete';
   })();
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await eventually(() => service.sources.counts.slow === 1, 'it is about to open');
   await service.close();
   expect(await end).toBe('complete');
   expect(service.sources.counts).toMatchObject({ opened: 1, returned: 1 });

@@ -354,7 +354,7 @@ describe('a schema that is closed to readers', () => {
   ])('suggests no name for %s', async (_name, query, variables) => {
     const errors = await everywhere(closed, query, variables);
     expect(errors).toHaveLength(1);
-    expect(errors?.[0]?.message).not.toMatch(/did you mean "(?!viewer)/i);
+    expect(errors?.[0]?.message).not.toMatch(/did you mean (?!"viewer)/i);
   });
 
   test('an open one is whole', async () => {

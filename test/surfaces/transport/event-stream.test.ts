@@ -186,7 +186,7 @@ describe('a subscription over SSE', () => {
     });
     request.on('error', () => undefined);
     request.end(JSON.stringify({ query: 'subscription { late(milliseconds: 200) }' }));
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await eventually(() => service.sources.counts.slow === 1, 'it is about to open');
     request.destroy();
     await eventually(() => service.sources.counts.opened === 1, 'the source opens late');
     await noSource();

@@ -289,9 +289,9 @@ describe('a malformed request', () => {
   });
 
   test('bytes that are no HTTP and headers that are too large are refused, and the server lives', async () => {
-    expect(await sendRaw('\u0016\u0003\u0001 hello\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await sendRaw('\u0016\u0003\u0001 hello\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 [^]*"errors":/);
     expect(await sendRaw(`GET /graphql HTTP/1.1\r\nhost: x\r\nx-long: ${'y'.repeat(40_000)}\r\n\r\n`)).toMatch(
-      /^HTTP\/1\.1 431 /,
+      /^HTTP\/1\.1 431 [^]*"LIMIT_EXCEEDED"/,
     );
     expect((await service.post('{ hello }')).status).toBe(200);
   });

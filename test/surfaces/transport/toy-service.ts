@@ -147,7 +147,7 @@ const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 
 function createSources() {
   const open = new Set<ReturnType<typeof createSource>>();
-  const counts = { opened: 0, returned: 0, pulled: 0 };
+  const counts = { opened: 0, returned: 0, pulled: 0, slow: 0 };
   return {
     open,
     counts,
@@ -205,6 +205,7 @@ function createSchema(sources: Sources): GraphQLSchema {
     principal.kind === 'user' ? principal.userId : 'administrator',
   );
   resolve('Query', 'slow', async (_parent, { milliseconds }: { milliseconds: number }) => {
+    sources.counts.slow += 1;
     await sleep(milliseconds);
     return 'done';
   });
@@ -224,6 +225,7 @@ function createSchema(sources: Sources): GraphQLSchema {
   });
   subscribe('refused', (_parent, { code }: { code: string }) => throwCode(code));
   subscribe('late', async (_parent, { milliseconds }: { milliseconds: number }) => {
+    sources.counts.slow += 1;
     await sleep(milliseconds);
     return sources.start();
   });

@@ -107,6 +107,8 @@ describe('an operation on a socket', () => {
     const failed = follow('{ bug }');
     expect(await failed.ended).toBe('complete');
     expect(JSON.stringify(failed.results)).toContain('"code":"INTERNAL"');
+    const requestId = String(failed.results[0]?.errors?.[0]?.extensions?.requestId);
+    expect(service.logLines.some((line) => line.includes(`"${requestId}"`) && line.includes('hunter2'))).toBe(true);
     expect(JSON.stringify(failed.results)).not.toContain('hunter2');
     const refused = follow('subscription { refused(code: "NOT_FOUND") }');
     expect(await refused.ended).toBe('complete');
@@ -351,7 +353,7 @@ describe('sockets that come and go', () => {
     const raw = openRaw();
     await raw.init();
     raw.subscribe('1', 'subscription { late(milliseconds: 200) }');
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await eventually(() => service.sources.counts.slow === 1, 'it is about to open');
     raw.socket.terminate();
     await eventually(() => service.sources.counts.opened === 1, 'the source opens late');
     await sources(0);
