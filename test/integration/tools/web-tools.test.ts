@@ -72,7 +72,7 @@ describe('the web tools', () => {
     expect(long).toContain('Page: 1 of 2');
     expect(long.length).toBeLessThan(4300);
     expect(await run('scroll_web_page', { url: `${web.siteUrl}/stepped-lens`, page: 2 })).toContain(
-      'Floating in mercury',
+      'Ships find their way by satellite',
     );
     expect(codeOf(await run('scroll_web_page', { url: `${web.siteUrl}/stepped-lens`, page: 3 }))).toBe('NO_SUCH_PAGE');
     const found = await run('search_web_page', { url: `${web.siteUrl}/stepped-lens`, query: 'cordouan' });
@@ -145,7 +145,7 @@ describe('read_web_page', () => {
     expect(await read(`${outer.url}/just`)).toContain('Page: 1 of 1311');
     send(Buffer.alloc(five + 1, 'x'));
     expect(codeOf(await read(`${outer.url}/over`))).toBe('TOO_LARGE');
-    send(gzipSync(Buffer.alloc(200 * 1024 * 1024)), 'gzip');
+    send(gzipSync(Buffer.alloc(30 * 1024 * 1024)), 'gzip');
     expect(codeOf(await read(`${outer.url}/bomb`))).toBe('TOO_LARGE');
     send(brotliCompressSync(Buffer.from('high water')), 'br');
     expect(await read(`${outer.url}/br`)).toContain('high water');
