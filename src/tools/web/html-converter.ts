@@ -46,6 +46,16 @@ export function createHtmlConverter({ timeoutMs = 10_000 }: { timeoutMs?: number
   let queue: Promise<unknown> = Promise.resolve();
   let isClosed = false;
 
+  function start(): Worker {
+    const started = startWorker();
+    // What comes of a thread between two jobs, or after it was given up on, must not end the process.
+    started.on('error', () => {});
+    started.once('exit', () => {
+      if (worker === started) worker = undefined;
+    });
+    return started;
+  }
+
   async function discard(): Promise<void> {
     const discarded = worker;
     worker = undefined;
@@ -54,29 +64,26 @@ export function createHtmlConverter({ timeoutMs = 10_000 }: { timeoutMs?: number
 
   function runOne(html: string, baseUrl: string): Promise<ReadableText> {
     if (isClosed) return Promise.reject(new PageError('UNREADABLE', 'The page reader is shut down.'));
-    const current = (worker ??= startWorker());
+    const current = (worker ??= start());
     const job: ConversionJob = { id: ++nextId, html, baseUrl };
     return new Promise((resolve, reject) => {
-      const giveUp = (message: string): void => {
-        settle(() => reject(new PageError('UNREADABLE', message)));
+      const giveUp = (): void => {
+        settle(() => reject(new PageError('UNREADABLE', 'The page is too complicated to be read.')));
         void discard();
       };
-      const timer = setTimeout(() => giveUp('The page is too complicated to be read.'), timeoutMs);
+      const timer = setTimeout(giveUp, timeoutMs);
       const onMessage = (answer: ConversionAnswer): void => {
         if (answer.id !== job.id) return;
         if ('failed' in answer)
           settle(() => reject(new PageError('UNREADABLE', 'The page could not be made readable.')));
         else settle(() => resolve(answer.text));
       };
-      const onEnd = (): void => giveUp('The page is too complicated to be read.');
       const settle = (finish: () => void): void => {
         clearTimeout(timer);
-        current.off('message', onMessage).off('error', onEnd).off('exit', onEnd);
-        // What still comes of a thread that was given up on interests nobody, and must not end the process.
-        if (current.listenerCount('error') === 0) current.on('error', () => {});
+        current.off('message', onMessage).off('error', giveUp).off('exit', giveUp);
         finish();
       };
-      current.on('message', onMessage).on('error', onEnd).on('exit', onEnd);
+      current.on('message', onMessage).on('error', giveUp).on('exit', giveUp);
       current.postMessage(job, []);
     });
   }
