@@ -238,6 +238,18 @@ describe('an abort', () => {
     expect(model.requests).toHaveLength(1);
   });
 
+  it('counts also when all but the end of the stream had arrived', async () => {
+    model.script({ chunks: [chunkOf({ content: 'Noon.' }), chunkOf({}, 'stop')], ending: 'hang' });
+    const abort = new AbortController();
+    const reason = new Error('cancelled by a test');
+    const turn = createProvider().streamTurn(
+      question,
+      { onText: () => setTimeout(() => abort.abort(reason), 50) },
+      abort.signal,
+    );
+    await expect(turn).rejects.toBe(reason);
+  });
+
   it('before the first byte, or between two tries, ends it as well', async () => {
     const abort = new AbortController();
     const reason = new Error('cancelled by a test');

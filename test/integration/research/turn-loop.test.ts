@@ -197,6 +197,14 @@ describe('a run', () => {
     model.verify();
   });
 
+  it('waits for the store: a message is there before its results, and these before the next request', async () => {
+    conversation.beforeAppend = () => sleep(30);
+    model.script(callsReply([lookAt('a', 'gauge'), lookAt('b', 'moon')]), textReply('Noon.'));
+    expect(await startLoop().outcome).toMatchObject({ kind: 'completed' });
+    expect(stored()).toEqual(['calls a b', 'a: saw gauge', 'b: saw moon', 'assistant: Noon.']);
+    expect(model.requests[1]!.body.messages.map(({ content }) => content)).toContain('saw moon');
+  });
+
   it('keeps two calls apart that a provider gave one id', async () => {
     model.script(callsReply([lookAt('a', 'gauge'), lookAt('a', 'moon')]), textReply('Noon.'));
     expect(await startLoop().outcome).toMatchObject({ kind: 'completed' });
@@ -335,6 +343,17 @@ describe('a run that is ended from outside', () => {
     expect(await outcome).toMatchObject({ kind: 'stopped', status: 'CANCELLED' });
     expect(resultCodes()).toEqual(['a ok', 'b CANCELLED', 'c ok']);
     expect(model.requests).toHaveLength(1);
+  });
+
+  it('between a message and its calls executes none of them, and answers them all', async () => {
+    const { stop, outcome } = startLoop();
+    model.script(callsReply([lookAt('a', 'gauge'), lookAt('b', 'moon')]));
+    conversation.beforeAppend = (message) => {
+      if (message.role === 'assistant') stop.cancel();
+    };
+    expect(await outcome).toMatchObject({ kind: 'stopped', status: 'CANCELLED' });
+    expect(resultCodes()).toEqual(['a CANCELLED', 'b CANCELLED']);
+    expect(happened.filter((line) => line.startsWith('looks'))).toEqual([]);
   });
 
   it('by the clock is expired', async () => {
