@@ -59,6 +59,19 @@ export interface TextEventRecord extends EventBase {
 
 export type RunEventRecord = StatusEventRecord | ScratchpadEventRecord | TextEventRecord;
 
+type WithoutPlace<Event> = Event extends unknown ? Omit<Event, 'cursor' | 'runId'> : never;
+
+/** An event on its way into a stream, which gives it its place. */
+export type NewRunEvent = WithoutPlace<RunEventRecord>;
+
+/** The way into one run's stream, for the run and its delegated workers. */
+export interface RunEventPublisher {
+  /** Behind everything published before. Returns at once and never throws: a run goes on when nobody can watch it. */
+  publish(event: NewRunEvent): void;
+  /** Resolves when everything published so far is in the stream, or was given up on. Never rejects. */
+  flush(): Promise<void>;
+}
+
 /** Where a run's stream is. */
 export interface RunAddress {
   ownerId: string;

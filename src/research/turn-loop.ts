@@ -16,6 +16,8 @@ export interface LoopListener {
   turnStarted?(turnNumber: number): void;
   text?(delta: string): void;
   reasoning?(delta: string): void;
+  /** The turn ended normally; its calls, if it has any, come next. */
+  turnEnded?(turn: ProviderTurn): void;
   callStarted?(call: ToolCall): void;
   /** Once for each call, when its result is there: not in call order. Refused calls are reported here alone. */
   callFinished?(call: ToolCall, result: ToolResult): void;
@@ -98,7 +100,7 @@ export async function runTurnLoop(options: TurnLoopOptions): Promise<LoopOutcome
     }
   }
 
-  for (const result of closingResults(await conversation.read())) await conversation.append(result);
+  await closeOpenCalls(conversation);
 
   const state: LoopState = { maxTurns: options.maxTurns, turnsTaken: 0, openTurn: undefined, earlierCalls: [] };
   for (;;) {
@@ -131,8 +133,14 @@ export async function runTurnLoop(options: TurnLoopOptions): Promise<LoopOutcome
       if (!(error instanceof ProviderError)) throw error;
       return { kind: 'failed', code: error.code, message: error.message, detail: error.detail, turnCount };
     }
+    listener.turnEnded?.(state.openTurn);
     await store(conversation, state.openTurn);
   }
+}
+
+/** Answers what a run that died left unanswered, so that the conversation can be read, and continued. */
+export async function closeOpenCalls(conversation: ConversationStore): Promise<void> {
+  for (const result of closingResults(await conversation.read())) await conversation.append(result);
 }
 
 /** A turn that says nothing and calls nothing leaves no message: providers refuse an empty one. */
