@@ -17,8 +17,23 @@ export const idempotencyKey = (pad: PadAddress, key: string): string =>
 /** A sorted set of the pad's idempotency keys that still live, by the time of their end: a purge finds them through it. */
 export const idempotencyIndexKey = (pad: PadAddress): string => `idempotency:${pad.ownerId}:${pad.scratchpadId}`;
 
-export const tombstoneKey = (scratchpadId: string): string => `tombstone:${scratchpadId}`;
+/** @param id a scratchpad's or a run's */
+export const tombstoneKey = (id: string): string => `tombstone:${id}`;
 export const runEventsKey = (ownerId: string, runId: string): string => `run:${ownerId}:${runId}:events`;
+
+/** The pub/sub channel that wakes those who read a run's events. */
+export const runEventsChannel = (ownerId: string, runId: string): string => `events:${ownerId}:${runId}`;
+
+/** The pub/sub channel on which processes that execute runs hear which of them to stop. */
+export const runCancelChannel = 'runs:cancel';
+
+/** What BullMQ puts before every key of the queue of runs. */
+export const jobPrefix = 'jobs';
+export const jobQueueName = 'runs';
+export const jobKey = (runId: string): string => `${jobPrefix}:${jobQueueName}:${runId}`;
+/** Lives as long as a process renews it, which is while it executes the run. */
+export const jobLockKey = (runId: string): string => `${jobKey(runId)}:lock`;
+
 export const legacyNotebookKey = (threadId: string): string => `scratchpad:${threadId}:notebook`;
 
 /** The pub/sub channel of one pad's events. */
