@@ -15,9 +15,10 @@ export interface ReaderSource {
   isLast(event: RunEventRecord): boolean;
   /**
    * Asked when the stream says nothing and has not ended: whether SQL knows that nothing will come any more. May write the last event
-   * that is missing. @throws DomainError UNAVAILABLE
+   * that is missing. @param quietMs how long Redis has been there and the stream silent, as far as this subscriber knows
+   * @throws DomainError UNAVAILABLE
    */
-  isOver(page: EventPage): Promise<boolean>;
+  isOver(page: EventPage, quietMs: number): Promise<boolean>;
   /** The subscriber is done. */
   leave(): void;
 }
@@ -44,6 +45,7 @@ export function createRunEventReader(source: ReaderSource, start: number): RunEv
   let isOver = false;
   let wakes = 0;
   let nextCheckAt = 0;
+  let quietSince = Date.now();
   let failures = 0;
   let stopWaiting: (() => void) | undefined;
   /** Calls of `next` are answered one after the other. */
@@ -69,6 +71,7 @@ export function createRunEventReader(source: ReaderSource, start: number): RunEv
     });
 
   const take = ({ state, events }: EventPage): void => {
+    if (events.length > 0) quietSince = Date.now();
     for (const numbered of events) {
       position = numbered.number;
       const record = source.toRecord(numbered);
@@ -88,7 +91,7 @@ export function createRunEventReader(source: ReaderSource, start: number): RunEv
     if (isOver || queue.length > 0 || page.state === 'more' || wakes !== wakesBefore) return;
     if (Date.now() >= nextCheckAt) {
       nextCheckAt = Date.now() + checkIntervalMs;
-      if (await source.isOver(page)) return end();
+      if (await source.isOver(page, Date.now() - quietSince)) return end();
       if (isOver || wakes !== wakesBefore) return;
     }
     await wait(nextCheckAt - Date.now());
@@ -106,6 +109,7 @@ export function createRunEventReader(source: ReaderSource, start: number): RunEv
         }
         // A store is away: the subscription stays, and goes on when it is back.
         failures += 1;
+        quietSince = Date.now();
         await wait(Math.min(shortestRetryMs * 2 ** failures, longestRetryMs));
       }
     }

@@ -88,13 +88,16 @@ export function createRunEvents(dependencies: Dependencies): RunEventStreams {
   }
 
   /** Whoever should have ended the stream may have died, or Redis was away: then whoever notices does it. */
-  async function isOver({ runId }: RunAddress, { state }: EventPage): Promise<boolean> {
+  async function isOver({ runId }: RunAddress, { state }: EventPage, quietMs: number): Promise<boolean> {
     const run = await findRun(runId);
     if (run === 'unknown') return false;
     if (!run) return true;
     if (!hasEnded(run) || now().getTime() - (run.finishedAt?.getTime() ?? 0) < sealGraceMs) return false;
-    // Expired, or lost: there is nothing to tell. And a worker's last event is in a stream that goes on.
-    if (state === 'none' || run.parentRunId !== null) return true;
+    // Expired, or lost: there is nothing to tell.
+    if (state === 'none') return true;
+    // Events that waited for Redis come first.
+    if (quietMs < sealGraceMs) return false;
+    if (run.parentRunId !== null) return true;
     await seal(run);
     return false;
   }
@@ -141,7 +144,7 @@ export function createRunEvents(dependencies: Dependencies): RunEventStreams {
               run.parentRunId !== null &&
               event.type === 'status' &&
               (event.phase === 'WORKER_COMPLETED' || event.phase === 'WORKER_FAILED'),
-            isOver: (page) => isOver(run, page),
+            isOver: (page, quietMs) => isOver(run, page, quietMs),
             leave() {
               readers.delete(created);
               feed.leave(wake);
