@@ -132,6 +132,8 @@ export function createRunQueue(dependencies: Dependencies): RunQueue {
 
     async close() {
       void stopTaking().catch(onError);
+      // What still hangs on a Redis that is away comes back with an error.
+      void worker?.disconnect().catch(onError);
       connection?.disconnect();
       const queue = await opening?.catch(() => undefined);
       await queue?.close();

@@ -348,7 +348,8 @@ test('a client that resumes from its last cursor gets every event once, over rec
         let expected = '';
         for (const [index, step] of steps.entries()) {
           if (step === 'pause') await delay(3);
-          else if (step === 'drop') await admin.call('CLIENT', 'KILL', 'TYPE', index % 2 ? 'pubsub' : 'normal', 'SKIPME', 'yes');
+          else if (step === 'drop')
+            await admin.call('CLIENT', 'KILL', 'TYPE', index % 2 ? 'pubsub' : 'normal', 'SKIPME', 'yes');
           else {
             publisher.publish(step === 'status' ? status(run, `${index};`) : text(run, `${index};`));
             expected += `${index};`;
