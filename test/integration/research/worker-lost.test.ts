@@ -117,6 +117,7 @@ test('SIGTERM with Redis away: the process ends all the same, and its run is los
   expect(await victim.stop()).toBe(0);
   expect(Date.now() - startedAt).toBeLessThan(9000);
   await service.redis.restart();
+  await until('Redis is back', () => service.connections.subscriber.status === 'ready');
   await untilStatus(run, 'FAILED', 60_000);
   expect(await service.row(run)).toMatchObject({ lastErrorCode: 'WORKER_LOST' });
   expect((await phasesOf(run)).at(-1)).toBe('FINISHED');
