@@ -1,10 +1,13 @@
 // Runs over HTTP: started once for each thread, cancelled, watched, gone with what they hang on. Nothing is executed here.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase, type Database } from '../../../src/infra/postgres.js';
 import { createRunStore, type RunStore } from '../../../src/research/run-store.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { unavailable } from '../../../src/shared/errors.js';
+import { createId } from '../../../src/shared/ids.js';
 import { createLogger } from '../../../src/shared/logger.js';
+import { lockIdleThread } from '../../../src/threads/idle-thread.js';
 import {
   createAssistant,
   createScratchpad,
@@ -191,17 +194,32 @@ describe('a start', () => {
     expect(await messagesOf(threadId)).toHaveLength(1);
   });
 
-  it('lets no message of a client slip in behind its question', async () => {
+  it('lets no message of a client slip in while it is under way', async () => {
     const threadId = await createThread(alice.client);
-    const writing = Array.from({ length: 10 }, (_, index) =>
-      alice.client.send(createMessageDocument, { input: { threadId, content: `message ${index}` } }),
-    );
-    const starting = startResearch(alice.client, threadId);
-    const answers = await Promise.all(writing);
-    await starting;
-    const messages = await messagesOf(threadId);
-    expect(messages.at(-1)).toEqual({ role: 'USER', content: 'How far is the Moon?' });
-    expect(messages).toHaveLength(1 + answers.filter(({ errors }) => errors.length === 0).length);
+    const pad = await createScratchpad(alice.client, threadId);
+    let writing: Promise<string | undefined> | undefined;
+    await database.prisma.$transaction(async (transaction) => {
+      await lockIdleThread(transaction, alice.userId, threadId);
+      await transaction.run.create({
+        data: {
+          id: createId('run'),
+          ownerId: alice.userId,
+          threadId,
+          scratchpadId: pad,
+          kind: 'RESEARCH',
+          task: 'x',
+          taskMessageId: createId('message'),
+          maxTurns: 1,
+        },
+      });
+      writing = alice.client
+        .send(createMessageDocument, { input: { threadId, content: 'late' } })
+        .then(({ errors }) => errors[0]?.extensions.code);
+      // Time enough for the message to be written, if nothing held it back.
+      await sleep(500);
+    });
+    expect(await writing).toBe('CONFLICT');
+    expect(await messagesOf(threadId)).toEqual([]);
   });
 
   it('leaves nothing behind when the queue is away, and works again afterwards', async () => {
@@ -353,7 +371,9 @@ describe('a delete', () => {
     runtime.beforeSignal = () => {
       throw unavailable('Redis');
     };
-    for (const threadId of threads) await deleteThread(alice.client, threadId);
+    for (const threadId of threads) {
+      expect(await deleteThread(alice.client, threadId)).toEqual({ deleteThread: { deletedThreadId: threadId } });
+    }
   });
 
   it('that finds nothing cancels nothing', async () => {
