@@ -77,7 +77,7 @@ describe('script/server', () => {
       expect(tookMs).toBeLessThan(10_000);
     }
     expect(await processesOf(dataDirectory)).toEqual([]);
-  }, 120_000);
+  }, 240_000);
 
   it('is ready again in under 3 s', async (context) => {
     let fastestMs = Infinity;
@@ -89,7 +89,7 @@ describe('script/server', () => {
     const isBusy = (loadavg()[0] ?? 0) > 2 * availableParallelism();
     context.skip(fastestMs >= 3000 && isBusy, 'this machine is too busy to measure');
     expect(fastestMs).toBeLessThan(3000);
-  }, 120_000);
+  }, 240_000);
 
   it('says what is wrong with the configuration, one line for each mistake, and ends with 1', async () => {
     const error = await startServer({ PORT: 'http', LOG_LEVEL: 'loud' }).catch((reason: unknown) => String(reason));
