@@ -138,6 +138,15 @@ describe.skipIf(executablePath === undefined)('in a browser', () => {
     expect(service.sources.counts).toMatchObject({ opened: 1, returned: 1 });
   });
 
+  test('changes to another tab at the first click', async () => {
+    await open();
+    await page.evaluate('localStorage.clear()');
+    await open();
+    await page.waitForTimeout(1000);
+    await page.locator('.graphiql-tab-button', { hasText: 'Watch' }).click();
+    await page.waitForSelector('.graphiql-tab-active:has-text("Watch")', { timeout: 2000 });
+  });
+
   test('keeps its tabs over a reload, and opens no more', async () => {
     await page.goto('about:blank');
     await open();
