@@ -143,6 +143,9 @@ describe.skipIf(executablePath === undefined)('in a browser', () => {
     await page.evaluate('localStorage.clear()');
     await open();
     await page.waitForTimeout(1000);
+    // A tab that is displaced jumps from under the pointer, on some screens far enough to miss the click.
+    const displacements = `[...document.querySelectorAll('.graphiql-tab')].map((tab) => getComputedStyle(tab).transform)`;
+    expect(new Set((await page.evaluate(displacements)) as string[])).toEqual(new Set(['none']));
     await page.locator('.graphiql-tab-button', { hasText: 'Watch' }).click();
     await page.waitForSelector('.graphiql-tab-active:has-text("Watch")', { timeout: 2000 });
   });
