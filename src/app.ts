@@ -43,6 +43,8 @@ interface Options {
   onStatement?: () => void;
   /** Called when this process lost its data directory to another one: it has to end without touching it. */
   onDirectoryLost?: () => void;
+  /** Tests put a broken service into the place of a whole one. */
+  overrideServices?: (services: Services) => Services;
 }
 
 const purgeIntervalMs = 2000;
@@ -64,11 +66,11 @@ const answers = (ping: Promise<void>): Promise<boolean> =>
 
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
 export async function createApp(config: Config, options: Options): Promise<App> {
-  const { logger, now = systemClock } = options;
+  const { logger, now = systemClock, overrideServices = (services) => services } = options;
   const metrics = createMetrics();
   const { stores, close: closeStores } = await openStores(config, options);
   try {
-    return await startApp(config, stores, { logger, now, metrics, closeStores });
+    return await startApp(config, stores, { logger, now, overrideServices, metrics, closeStores });
   } catch (error) {
     await closeStores();
     throw error;
@@ -78,12 +80,13 @@ export async function createApp(config: Config, options: Options): Promise<App> 
 interface Parts {
   logger: Logger;
   now: Clock;
+  overrideServices: (services: Services) => Services;
   metrics: Metrics;
   closeStores: () => Promise<void>;
 }
 
 async function startApp(config: Config, { database, redis: connections }: OpenStores, parts: Parts): Promise<App> {
-  const { logger, now, metrics, closeStores } = parts;
+  const { logger, now, overrideServices, metrics, closeStores } = parts;
   const redis = { ...connections, onFailure: () => metrics.storeFailed('Redis') };
   const { prisma } = database;
   await refuseDatabaseBehind(database);
@@ -101,7 +104,7 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
   const purge = createPurge({ queue: createPurgeQueue({ prisma }), redis, logger, intervalMs: purgeIntervalMs });
   const purgeOwner = (ownerId: string): Promise<void> => purge.drainOwner(ownerId);
 
-  const services: Services = {
+  const services = overrideServices({
     users: createUserService({ prisma, authentication, purgeOwner }),
     apiKeys: createApiKeyService({ prisma, authentication, now }),
     threads: createThreadService({ prisma, purgeOwner }),
@@ -114,7 +117,7 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
       purgeOwner,
       logger,
     }),
-  };
+  });
   const developmentSecret = config.embedded
     ? await ensureDevelopmentUser({
         prisma,

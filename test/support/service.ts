@@ -31,6 +31,7 @@ export interface ServiceOptions extends TestRedisOptions {
   /** Environment variables of configuration.md. */
   environment?: Record<string, string>;
   postgres?: PostgresServer;
+  overrideServices?: Parameters<typeof createApp>[1]['overrideServices'];
 }
 
 export const administratorSecret = 'administrator-secret-of-the-tests';
@@ -49,7 +50,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...options.environment,
   });
   const logger = createLogger(process.env['TEST_LOG_LEVEL'] ?? 'silent');
-  const app = await createApp(config, { logger, onStatement: () => (statements += 1) });
+  const app = await createApp(config, {
+    logger,
+    onStatement: () => (statements += 1),
+    overrideServices: options.overrideServices,
+  });
   const clientFor = (secret: string | undefined): GraphqlClient => createGraphqlClient(app.url, secret);
   const administrator = clientFor(administratorSecret);
   return {
