@@ -145,7 +145,7 @@ describe.skipIf(executablePath === undefined)('in a browser', () => {
     await fresh.waitForTimeout(1500);
     // A tab that is displaced jumps from under the pointer, and the click misses it.
     const displacements = `[...document.querySelectorAll('.graphiql-tab')].map((tab) => getComputedStyle(tab).transform)`;
-    expect(new Set((await fresh.evaluate(displacements)) as string[])).toEqual(new Set(['none']));
+    expect(new Set(await fresh.evaluate<string[]>(displacements))).toEqual(new Set(['none']));
     await fresh.locator('.graphiql-tab-button', { hasText: 'Watch' }).click();
     await fresh.waitForSelector('.graphiql-tab-active:has-text("Watch")', { timeout: 2000 });
     await fresh.close();
