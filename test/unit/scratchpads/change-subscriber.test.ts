@@ -175,8 +175,10 @@ test('reads no further page before the consumer has taken the last one', async (
   const taken = take(subscriber, 1);
   await settle();
   expect(asked[1]!.from).toEqual(seen(2));
-  asked[1]!.answer(replayOf(2, 3));
+  asked[1]!.answer(replayOf(2, 4, false));
   expect(await taken).toEqual(['3 replayed']);
+  await settle();
+  expect(asked).toHaveLength(2);
 });
 
 test('return ends a pending read and leaves once, whatever comes later', async () => {
