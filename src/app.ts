@@ -55,6 +55,8 @@ interface Options {
   runRuntime?: RunRuntime;
   /** Called when this process lost its data directory to another one: it has to end without touching it. */
   onDirectoryLost?: () => void;
+  /** Tests put a broken service into the place of a whole one. */
+  overrideServices?: (services: Services) => Services;
 }
 
 const refuse = (): Promise<never> =>
@@ -84,11 +86,11 @@ const answers = (ping: Promise<void>): Promise<boolean> =>
 
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
 export async function createApp(config: Config, options: Options): Promise<App> {
-  const { logger, now = systemClock, runRuntime = noRunRuntime } = options;
+  const { logger, now = systemClock, runRuntime = noRunRuntime, overrideServices = (services) => services } = options;
   const metrics = createMetrics();
   const { stores, close: closeStores } = await openStores(config, options);
   try {
-    return await startApp(config, stores, { logger, now, metrics, closeStores, runRuntime });
+    return await startApp(config, stores, { logger, now, overrideServices, metrics, closeStores, runRuntime });
   } catch (error) {
     await closeStores();
     throw error;
@@ -98,13 +100,14 @@ export async function createApp(config: Config, options: Options): Promise<App> 
 interface Parts {
   logger: Logger;
   now: Clock;
+  overrideServices: (services: Services) => Services;
   metrics: Metrics;
   closeStores: () => Promise<void>;
   runRuntime: RunRuntime;
 }
 
 async function startApp(config: Config, { database, redis: connections }: OpenStores, parts: Parts): Promise<App> {
-  const { logger, now, metrics, closeStores, runRuntime } = parts;
+  const { logger, now, overrideServices, metrics, closeStores, runRuntime } = parts;
   const redis = { ...connections, onFailure: () => metrics.storeFailed('Redis') };
   const { prisma } = database;
   await refuseDatabaseBehind(database);
@@ -142,7 +145,7 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
     purgeOwner,
     logger,
   });
-  const services: Services = {
+  const services = overrideServices({
     users: createUserService({ prisma, authentication, cancelRuns, purgeOwner }),
     apiKeys: createApiKeyService({ prisma, authentication, now }),
     threads: createThreadService({ prisma, cancelRuns, purgeOwner }),
@@ -160,7 +163,7 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
       maxContentBytes,
       logger,
     }),
-  };
+  });
   const developmentSecret = config.embedded
     ? await ensureDevelopmentUser({
         prisma,

@@ -39,27 +39,32 @@ function endAtOnce(): void {
 const config = readConfigOrExit();
 const logger = createLogger(config.logLevel);
 
+// Asked to end while it starts, it ends as soon as it has started: what is half open cannot be closed in order.
+const starting = createApp(config, { logger, onDirectoryLost: endAtOnce });
+let closing = false;
+
+async function shutDown(signal: NodeJS.Signals): Promise<void> {
+  if (closing) return;
+  closing = true;
+  logger.info({ signal }, 'shutting down');
+  setTimeout(() => {
+    logger.error('shutting down took too long');
+    process.exit(1);
+  }, shutdownLimitMs).unref();
+  try {
+    const app = await starting;
+    await app.close();
+    process.exit(0);
+  } catch (error) {
+    logger.error({ err: error }, 'shutting down failed');
+    process.exit(1);
+  }
+}
+process.on('SIGINT', (signal) => void shutDown(signal));
+process.on('SIGTERM', (signal) => void shutDown(signal));
+
 try {
-  const app = await createApp(config, { logger, onDirectoryLost: endAtOnce });
-  let closing = false;
-  const shutDown = (signal: NodeJS.Signals): void => {
-    if (closing) return;
-    closing = true;
-    logger.info({ signal }, 'shutting down');
-    setTimeout(() => {
-      logger.error('shutting down took too long');
-      process.exit(1);
-    }, shutdownLimitMs).unref();
-    app.close().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        logger.error({ err: error }, 'shutting down failed');
-        process.exit(1);
-      },
-    );
-  };
-  process.on('SIGINT', shutDown);
-  process.on('SIGTERM', shutDown);
+  const app = await starting;
   logger.info({ url: app.url }, 'listening');
   greet(config, app);
 } catch (error) {

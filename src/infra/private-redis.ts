@@ -223,9 +223,13 @@ export async function startPrivateRedis(dataDirectory: string, logger: Logger): 
     }
   };
 
+  // A process that ends without stop(), because closing took too long or nobody caught an error, leaves no server behind.
+  const endWithProcess = (): void => void child?.kill('SIGTERM');
+  process.once('exit', endWithProcess);
   try {
     await start();
   } catch (error) {
+    process.off('exit', endWithProcess);
     await endChild();
     throw error;
   }
@@ -234,6 +238,7 @@ export async function startPrivateRedis(dataDirectory: string, logger: Logger): 
     socketPath,
     async stop() {
       stopping = true;
+      process.off('exit', endWithProcess);
       await endChild();
       await reviving;
       await endChild();

@@ -74,6 +74,8 @@ export async function startRedis({ appendFsync }: TestRedisOptions = {}): Promis
     child.kill(signal);
     await ended;
   };
+  const endWithProcess = (): void => void child.kill('SIGKILL');
+  process.once('exit', endWithProcess);
   await start();
 
   return {
@@ -97,6 +99,7 @@ export async function startRedis({ appendFsync }: TestRedisOptions = {}): Promis
     async stop() {
       for (const client of clients) client.disconnect();
       await end('SIGKILL');
+      process.off('exit', endWithProcess);
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -33,6 +33,7 @@ export interface ServiceOptions extends TestRedisOptions {
   postgres?: PostgresServer;
   /** Stands in for what executes runs. */
   runRuntime?: RunRuntime;
+  overrideServices?: Parameters<typeof createApp>[1]['overrideServices'];
 }
 
 export const administratorSecret = 'administrator-secret-of-the-tests';
@@ -55,6 +56,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const app = await createApp(config, {
     logger,
     onStatement: () => (statements += 1),
+    overrideServices: options.overrideServices,
     ...(runRuntime && { runRuntime }),
   });
   const clientFor = (secret: string | undefined): GraphqlClient => createGraphqlClient(app.url, secret);

@@ -30,15 +30,29 @@ function createRandom(seed: number): (below: number) => number {
   };
 }
 
-async function writeSomething(pad: PadAddress, random: (below: number) => number, count: number): Promise<void> {
+/** How often each plane was cleared. */
+interface Clears {
+  entries: number;
+  content: number;
+}
+
+async function writeSomething(
+  pad: PadAddress,
+  random: (below: number) => number,
+  count: number,
+  clears: Clears,
+): Promise<void> {
   for (let index = 0; index < count; index += 1) {
     const choice = random(20);
     if (choice < 12) await writer.dataPlane.appendEntry(pad, { content: `entry ${index} ${'x'.repeat(random(300))}` });
     else if (choice < 16) await writer.dataPlane.setContent(pad, { text: `text ${index}` });
     else if (choice < 17) await writer.dataPlane.setContent(pad, { text: 'L'.repeat(70_000 + index) });
-    else if (choice < 18) await writer.dataPlane.clear(pad, 'CONTENT');
-    else if (choice < 19) await writer.dataPlane.clear(pad, 'ENTRIES');
-    else await writer.dataPlane.clear(pad, 'ALL');
+    else {
+      const scope = choice < 18 ? 'CONTENT' : choice < 19 ? 'ENTRIES' : 'ALL';
+      if (scope !== 'ENTRIES') clears.content += 1;
+      if (scope !== 'CONTENT') clears.entries += 1;
+      await writer.dataPlane.clear(pad, scope);
+    }
   }
 }
 
@@ -66,14 +80,17 @@ for (let seed = 1; seed <= 40; seed += 1) {
     const random = createRandom(seed);
     const pad = newPad();
     const view: View = { text: '', version: '0', entryIds: [] };
+    const clears: Clears = { entries: 0, content: 0 };
+    const all: ScratchpadChange[] = [];
     let cursor = '';
     const writings: Promise<void>[] = [];
     for (let round = 0; round < 8; round += 1) {
-      const writing = writeSomething(pad, random, random(12));
+      const writing = writeSomething(pad, random, random(12), clears);
       writings.push(writing);
-      await writeSomething(pad, random, random(12));
+      await writeSomething(pad, random, random(12), clears);
       const taken = await takeSome(pad, cursor, 1 + random(15), writing);
       applyChanges(taken, view);
+      all.push(...taken);
       cursor = taken.at(-1)?.cursor ?? cursor;
     }
     await Promise.all(writings);
@@ -83,5 +100,13 @@ for (let seed = 1; seed <= 40; seed += 1) {
     await until('the last change arrives', () => listener.changes.at(-1)?.cursor === reading!.eventCursor);
     await listener.stop();
     expect(applyChanges(listener.changes, view)).toEqual(await readView(reader.dataPlane, pad));
+    // Nothing is told twice: no clear more often than it happened, no small content again (a large one may stand in for an older one).
+    all.push(...listener.changes);
+    const told = (...operations: string[]): number =>
+      all.filter(({ operation }) => operations.includes(operation)).length;
+    expect(told('CLEAR_ENTRIES', 'CLEAR')).toBeLessThanOrEqual(clears.entries);
+    expect(told('CLEAR_CONTENT', 'CLEAR')).toBeLessThanOrEqual(clears.content);
+    const replayedVersions = all.flatMap(({ content, replayed }) => (replayed && content ? [content.version] : []));
+    expect(new Set(replayedVersions).size).toBe(replayedVersions.length);
   });
 }

@@ -80,9 +80,8 @@ it.each([
   const alice = await tenant();
   const pad = await fillPad(alice.client);
   await remove(alice.client, pad);
-  const left = await keysOf(pad.scratchpadId);
-  expect(left).toEqual([]);
-  if (what === 'its thread') expect(await keysOf(pad.threadId)).toEqual([]);
+  const gone = what === 'its thread' ? [pad.scratchpadId, pad.threadId] : [pad.scratchpadId];
+  expect(await keysOf(...gone)).toEqual([]);
 });
 
 it.each([

@@ -62,11 +62,10 @@ describe.each([
           expiresAt: null,
         },
       });
-      expect(errors.map((error) => [error.path?.at(-1), error.extensions.code]).toSorted()).toEqual(
-        ['content', 'entries', 'entryCount', 'eventCursor', 'expiresAt', 'formattedView'].map((field) => [
-          field,
-          'UNAVAILABLE',
-        ]),
+      expect(errors.map((error) => `${error.path?.at(-1)} ${error.extensions.code}`).toSorted()).toEqual(
+        ['content', 'entries', 'entryCount', 'eventCursor', 'expiresAt', 'formattedView'].map(
+          (field) => `${field} UNAVAILABLE`,
+        ),
       );
       const append = await timed(
         client.send(
@@ -141,9 +140,9 @@ it('answers UNAVAILABLE with PostgreSQL away, keeps its subscriptions, and heals
 it('loses no acknowledged append when a server is killed, and goes on through the other one', async () => {
   const doomed = await cluster.startServer();
   const acknowledged: string[] = [];
-  let isDead = false;
+  const death = { hasCome: false };
   const writers = Array.from({ length: 8 }, async (_unused, writer) => {
-    for (let index = 0; !isDead; index += 1) {
+    for (let index = 0; !death.hasCome; index += 1) {
       const content = `${writer}-${index}`;
       await appendEntry(doomed.clientFor(secret), padId, content).then(
         () => acknowledged.push(content),
@@ -153,7 +152,7 @@ it('loses no acknowledged append when a server is killed, and goes on through th
   });
   await expect.poll(() => acknowledged.length, { timeout: 10_000 }).toBeGreaterThan(50);
   await doomed.kill();
-  isDead = true;
+  death.hasCome = true;
   await Promise.all(writers);
   const contents = (await readLedger(client, padId)).map((entry) => entry.content);
   expect(contents).toEqual(expect.arrayContaining(acknowledged));

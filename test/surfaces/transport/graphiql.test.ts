@@ -138,6 +138,19 @@ describe.skipIf(executablePath === undefined)('in a browser', () => {
     expect(service.sources.counts).toMatchObject({ opened: 1, returned: 1 });
   });
 
+  test('changes to another tab at the first click, for a newcomer', async () => {
+    const fresh = await browser.newPage({ viewport: { width: 1280, height: 760 } });
+    await fresh.goto(service.graphqlUrl);
+    await fresh.waitForSelector('.graphiql-tab-button');
+    await fresh.waitForTimeout(1500);
+    // A tab that is displaced jumps from under the pointer, and the click misses it.
+    const displacements = `[...document.querySelectorAll('.graphiql-tab')].map((tab) => getComputedStyle(tab).transform)`;
+    expect(new Set(await fresh.evaluate<string[]>(displacements))).toEqual(new Set(['none']));
+    await fresh.locator('.graphiql-tab-button', { hasText: 'Watch' }).click();
+    await fresh.waitForSelector('.graphiql-tab-active:has-text("Watch")', { timeout: 2000 });
+    await fresh.close();
+  });
+
   test('keeps its tabs over a reload, and opens no more', async () => {
     await page.goto('about:blank');
     await open();

@@ -19,17 +19,32 @@ function parseObject(value: unknown): JsonObject {
   return result.data;
 }
 
-/** Object.fromEntries makes own properties only: a field named __proto__ stays an ordinary key. */
-function literalValue(node: ValueNode, variables: Record<string, unknown> | null | undefined): unknown {
+type VariableValues = Record<string, unknown> | null | undefined;
+
+/**
+ * Object.fromEntries makes own properties only: a field named __proto__ stays an ordinary key. A field whose variable was not given
+ * is left out, as in any input object.
+ */
+function literalValue(node: ValueNode, variables: VariableValues): unknown {
   switch (node.kind) {
     case Kind.OBJECT:
-      return Object.fromEntries(node.fields.map((field) => [field.name.value, literalValue(field.value, variables)]));
+      return Object.fromEntries(
+        node.fields
+          .filter(({ value }) => value.kind !== Kind.VARIABLE || isGiven(value.name.value, variables))
+          .map((field) => [field.name.value, literalValue(field.value, variables)]),
+      );
     case Kind.LIST:
       return node.values.map((item) => literalValue(item, variables));
+    case Kind.VARIABLE:
+      return isGiven(node.name.value, variables) ? variables?.[node.name.value] : null;
     default:
       return valueFromASTUntyped(node, variables);
   }
 }
+
+/** A document is validated without the values of its variables: they are checked when it is executed. */
+const isGiven = (name: string, variables: VariableValues): boolean =>
+  variables != null && Object.hasOwn(variables, name) && variables[name] !== undefined;
 
 export function addScalars(builder: Builder): void {
   builder.scalarType('DateTime', {

@@ -1,0 +1,138 @@
+// The doors through which an error can be raised: what one attempt looks like at each of them, and how its failure reads there.
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
+import { WebSocket, type RawData } from 'ws';
+import type { ErrorCode } from '../../src/shared/errors.js';
+import { bearer, wires, type WireAnswer, type WireName, type WireResult } from '../support/wire.js';
+
+/** Something that a client tries to do, said without any surface. */
+export type Attempt =
+  | { to: 'read'; scratchpadId: string }
+  | { to: 'append'; scratchpadId: string; content: string; idempotencyKey?: string }
+  | { to: 'set content'; scratchpadId: string; text: string; expectedVersion?: string }
+  | { to: 'create user'; name: string }
+  | { to: 'subscribe'; scratchpadId: string; after?: string };
+
+/** An error as a client sees it. */
+export interface Raised {
+  code: ErrorCode;
+  message: string;
+  /** What stands beside the two. */
+  details: Record<string, unknown>;
+  /** Everything that came over the wire, but where in the document it happened. */
+  bytes: string;
+}
+
+export interface SlowReading {
+  /** The cursors of the events that came before the end. */
+  cursors: string[];
+  raised: Raised;
+}
+
+/** One surface over one transport. A later one (REST, MCP, the client) is a further column. */
+export interface Column {
+  name: string;
+  /** @returns undefined when this column has no such operation */
+  attempt(url: string, secret: string, attempt: Attempt): Promise<Raised | undefined>;
+  /** Subscribes, stops reading while `flood` runs, and then reads to the end. Undefined: it has no subscriptions. */
+  readTooSlowly?(url: string, secret: string, scratchpadId: string, flood: () => Promise<void>): Promise<SlowReading>;
+}
+
+const documents: Record<Attempt['to'], string> = {
+  read: 'query ($scratchpadId: ID!) { scratchpad(id: $scratchpadId) { id metaData } }',
+  append: `mutation ($scratchpadId: ID!, $content: String!, $idempotencyKey: String) {
+    appendScratchpadEntry(input: { scratchpadId: $scratchpadId, content: $content, idempotencyKey: $idempotencyKey }) { entry { id } }
+  }`,
+  'set content': `mutation ($scratchpadId: ID!, $text: String!, $expectedVersion: String) {
+    setScratchpadContent(input: { scratchpadId: $scratchpadId, text: $text, expectedVersion: $expectedVersion }) { content { version } }
+  }`,
+  'create user': 'mutation ($name: String!) { createUser(input: { name: $name }) { secret } }',
+  subscribe:
+    'subscription ($scratchpadId: ID!, $after: String) { scratchpadEvents(scratchpadId: $scratchpadId, after: $after) { cursor entry { content } } }',
+};
+
+/** A socket that is refused as a whole can say no more than this. */
+const closeCodes: Record<number, ErrorCode> = { 4401: 'UNAUTHENTICATED', 4403: 'FORBIDDEN', 1013: 'UNAVAILABLE' };
+
+const toCode = (code: unknown): ErrorCode => (code === 'BAD_USER_INPUT' ? 'INVALID_INPUT' : code) as ErrorCode;
+
+function readFailure(results: readonly WireResult[], bytes: string): Raised {
+  const errors = results.flatMap((result) => result.errors ?? []);
+  const [error] = errors;
+  if (!error || errors.length > 1) throw new Error(`expected one error: ${bytes.slice(0, 2000)}`);
+  const { code, ...details } = error.extensions ?? {};
+  return { code: toCode(code), message: error.message, details, bytes };
+}
+
+function readAnswer(answer: WireAnswer): Raised {
+  const bytes = `${JSON.stringify(answer.headers)}\n${answer.body.replaceAll(/"locations":\[.*?\],/g, '')}`;
+  const code = closeCodes[answer.status];
+  if (code === undefined) return readFailure(answer.results, bytes);
+  return { code, message: answer.body.replace(/^\d+ /, ''), details: {}, bytes };
+}
+
+const graphqlColumn = (wire: WireName, more: Partial<Column> = {}): Column => ({
+  name: `GraphQL over ${wire}`,
+  async attempt(url, secret, { to, ...variables }) {
+    if (to === 'subscribe' && !more.readTooSlowly) return undefined;
+    const answer = await wires[wire]({ url, credentials: bearer(secret), document: documents[to], variables });
+    return readAnswer(answer);
+  },
+  ...more,
+});
+
+const cursorsOf = (results: readonly WireResult[]): string[] =>
+  results.flatMap((result) => {
+    const data = result.data as { scratchpadEvents: { cursor: string } } | null | undefined;
+    return data ? [data.scratchpadEvents.cursor] : [];
+  });
+
+const slowReading = (results: readonly WireResult[]): SlowReading => {
+  const last = results.at(-1) ?? {};
+  return { cursors: cursorsOf(results), raised: readFailure([last], JSON.stringify(last)) };
+};
+
+const readSlowlyOverSse: Column['readTooSlowly'] = async (url, secret, scratchpadId, flood) => {
+  const outgoing = request(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...bearer(secret) },
+  });
+  outgoing.end(JSON.stringify({ query: documents.subscribe, variables: { scratchpadId, after: '' } }));
+  // Nothing is read before somebody asks for data.
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  await flood();
+  let body = '';
+  for await (const chunk of response.setEncoding('utf8')) body += String(chunk);
+  return slowReading([...body.matchAll(/^data: (.+)$/gm)].map((match) => JSON.parse(match[1] ?? '') as WireResult));
+};
+
+const readSlowlyOverWebSocket: Column['readTooSlowly'] = async (url, secret, scratchpadId, flood) => {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
+  const results: WireResult[] = [];
+  const acknowledged = new Promise<void>((resolve) => socket.once('message', () => resolve()));
+  const ended = new Promise<void>((resolve) => {
+    socket.on('message', (data: RawData) => {
+      const { type, payload } = JSON.parse((data as Buffer).toString('utf8')) as { type: string; payload: WireResult };
+      if (type === 'next') results.push(payload);
+      if (type === 'complete') resolve();
+    });
+  });
+  await once(socket, 'open');
+  socket.send(JSON.stringify({ type: 'connection_init', payload: bearer(secret) }));
+  await acknowledged;
+  const payload = { query: documents.subscribe, variables: { scratchpadId, after: '' } };
+  socket.send(JSON.stringify({ id: 'one', type: 'subscribe', payload }));
+  socket.pause();
+  await flood();
+  socket.resume();
+  await ended;
+  socket.close();
+  return slowReading(results);
+};
+
+export const columns: Column[] = [
+  graphqlColumn('HTTP'),
+  graphqlColumn('HTTP with its own media type'),
+  graphqlColumn('SSE', { readTooSlowly: readSlowlyOverSse }),
+  graphqlColumn('WebSocket', { readTooSlowly: readSlowlyOverWebSocket }),
+];

@@ -1,0 +1,93 @@
+// Walks the schema as a client sees it, by introspection: which fields take an id, and a document that asks a field for everything.
+import {
+  buildClientSchema,
+  getIntrospectionQuery,
+  getNamedType,
+  isAbstractType,
+  isInputObjectType,
+  isLeafType,
+  isObjectType,
+  isRequiredArgument,
+  type GraphQLField,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  type IntrospectionQuery,
+} from 'graphql';
+import type { GraphqlClient } from './graphql-client.js';
+
+type Field = GraphQLField<unknown, unknown>;
+
+export const readSchema = async (client: GraphqlClient): Promise<GraphQLSchema> =>
+  buildClientSchema(await client.run<IntrospectionQuery>(getIntrospectionQuery()));
+
+/** Every field of every object type, as "Type.field". */
+export function allFields(schema: GraphQLSchema): Map<string, Field> {
+  const fields = new Map<string, Field>();
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type) || type.name.startsWith('__')) continue;
+    for (const field of Object.values(type.getFields())) fields.set(`${type.name}.${field.name}`, field);
+  }
+  return fields;
+}
+
+/** Every scalar that a field takes, in arguments and in the input objects of arguments: its path and its type's name. */
+export function takenScalars(field: Field): { path: string[]; type: string }[] {
+  const walk = (name: string, type: GraphQLNamedType, above: string[]): { path: string[]; type: string }[] => {
+    const path = [...above, name];
+    if (!isInputObjectType(type)) return [{ path, type: type.name }];
+    return Object.values(type.getFields()).flatMap((inner) => walk(inner.name, getNamedType(inner.type), path));
+  };
+  return field.args.flatMap((argument) => walk(argument.name, getNamedType(argument.type), []));
+}
+
+export const idPaths = (field: Field): string[][] =>
+  takenScalars(field)
+    .filter(({ type }) => type === 'ID')
+    .map(({ path }) => path);
+
+/** Arguments that look like ids and are not declared as such: the walk would not see them. */
+export const disguisedIds = (fields: Map<string, Field>): string[] =>
+  [...fields].flatMap(([name, field]) =>
+    takenScalars(field)
+      .filter(({ path, type }) => type !== 'ID' && /id$/i.test(path.at(-1) ?? ''))
+      .map(({ path }) => `${name}(${path.join('.')})`),
+  );
+
+/** Selects all there is below a type, down to where a type would come again. */
+export function selectEverything(type: GraphQLNamedType, above: readonly string[] = []): string {
+  if (isLeafType(type)) return '';
+  if (!isObjectType(type)) throw new Error(`${type.name} is no object type: say how to walk it`);
+  const fields = Object.values(type.getFields()).flatMap((field) => {
+    const inner = getNamedType(field.type);
+    if (field.args.some(isRequiredArgument)) throw new Error(`${type.name}.${field.name} cannot be asked as it is`);
+    if (inner.name === type.name || above.includes(inner.name)) return [];
+    const selection = selectEverything(inner, [...above, type.name]);
+    return [`${field.name} ${selection}`];
+  });
+  return `{ ${fields.join(' ')} }`;
+}
+
+/** One document for each concrete type that the root field may answer with; its arguments are its variables. */
+export function documentsFor(schema: GraphQLSchema, fieldName: string): { label: string; document: string }[] {
+  const [rootName = '', name = ''] = fieldName.split('.');
+  const field = allFields(schema).get(fieldName);
+  if (!field) throw new Error(`the schema has no ${fieldName}`);
+  const type = getNamedType(field.type);
+  const definitions = field.args.map((argument) => `$${argument.name}: ${String(argument.type)}`);
+  const passed = field.args.map((argument) => `${argument.name}: $${argument.name}`);
+  const call = (selection: string): string =>
+    `${rootName.toLowerCase()} ${definitions.length > 0 ? `(${definitions.join(', ')})` : ''} {
+      ${name} ${passed.length > 0 ? `(${passed.join(', ')})` : ''} ${selection}
+    }`;
+  if (!isAbstractType(type)) return [{ label: fieldName, document: call(selectEverything(type)) }];
+  return schema.getPossibleTypes(type).map((possible) => ({
+    label: `${fieldName} as ${possible.name}`,
+    document: call(`{ __typename ... on ${possible.name} ${selectEverything(possible)} }`),
+  }));
+}
+
+/** `values` with `value` at `path`, the objects on the way made as needed. */
+export function withValueAt(values: object, [first = '', ...rest]: readonly string[], value: unknown): object {
+  const inner = (values as Record<string, object | undefined>)[first] ?? {};
+  return { ...values, [first]: rest.length === 0 ? value : withValueAt(inner, rest, value) };
+}

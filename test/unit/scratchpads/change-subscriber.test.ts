@@ -1,0 +1,212 @@
+// The subscriber's own logic, with a scripted source: which events it keeps, when it reads again, what it never does.
+import { expect, test } from 'vitest';
+import { DomainError, unavailable } from '../../../src/shared/errors.js';
+import type { Replay, ReplayFrom } from '../../../src/scratchpads/change-replay.js';
+import { createChangeSubscriber } from '../../../src/scratchpads/change-subscriber.js';
+import { createEventCursorCodec, type EventPosition } from '../../../src/scratchpads/event-cursor.js';
+import type { PublishedEvent } from '../../../src/scratchpads/schemas.js';
+import { createDelivery, liveDelivery, type ScratchpadChange } from '../../../src/scratchpads/scratchpad-change.js';
+
+const codec = createEventCursorCodec({ scratchpadId: 'sp_1' });
+
+/** The append with this number, after the one with `previous`. */
+const append = (number: number, previous = number - 1): PublishedEvent => ({
+  operation: 'APPEND',
+  number,
+  previous,
+  occurred_at_ms: 0,
+  expires_at_ms: null,
+  entry: {
+    id: `entry_${number}`,
+    content: `${number}`,
+    author: null,
+    runId: null,
+    createdAt: new Date(0),
+    sequence: number,
+  },
+});
+
+/** What a replay up to `to` answers to a subscriber that has seen the entries up to `from`. */
+function replayOf(from: number, to: number, complete = true): Replay {
+  const deliveries = Array.from({ length: to - from }, (_, index) => {
+    const event = append(from + index + 1);
+    return createDelivery(
+      { operation: 'APPEND', entry: event.entry!, occurredAt: new Date(0), expiresAt: null, replayed: true },
+      { entries: event.number, content: 0 },
+      codec,
+    );
+  });
+  return { deliveries, position: { entries: to, content: 0 }, complete, deleted: false, expiresAtMs: null };
+}
+
+/** A source whose replays are answered by hand. */
+function start(limits = { events: 1000, bytes: 1_000_000 }) {
+  const asked: { from: ReplayFrom; answer(replay: Replay): void; fail(error: unknown): void }[] = [];
+  const left: true[] = [];
+  const subscriber = createChangeSubscriber(
+    {
+      replay: (from) => new Promise((answer, fail) => asked.push({ from, answer, fail })),
+      toDelivery: (event, position) => liveDelivery(event, position, codec),
+      cursorOf: (position) => codec.encode(position),
+      leave: () => void left.push(true),
+    },
+    limits,
+  );
+  return { subscriber, asked, left };
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function take(subscriber: AsyncIterator<ScratchpadChange>, count: number): Promise<string[]> {
+  const taken: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const { value } = await subscriber.next();
+    taken.push(`${value!.entry!.content}${value!.replayed ? ' replayed' : ''}`);
+  }
+  return taken;
+}
+
+const seen = (entries: number): EventPosition => ({ entries, content: 0 });
+
+test('events that come while the replay is read follow it, without those that it has already', async () => {
+  const { subscriber, asked } = start();
+  const started = subscriber.start(seen(1));
+  for (const number of [2, 3, 4]) subscriber.offer(append(number));
+  asked[0]!.answer(replayOf(1, 3));
+  await started;
+  subscriber.offer(append(5));
+  expect(await take(subscriber, 4)).toEqual(['2 replayed', '3 replayed', '4', '5']);
+  expect(asked).toHaveLength(1);
+});
+
+test('when more events come during a replay than are kept, it reads once more and loses none', async () => {
+  const { subscriber, asked } = start();
+  const started = subscriber.start(seen(0));
+  for (let number = 1; number <= 500; number += 1) subscriber.offer(append(number));
+  asked[0]!.answer(replayOf(0, 2));
+  await started;
+  const taken = take(subscriber, 501);
+  await settle();
+  expect(asked[1]!.from).toEqual(seen(2));
+  asked[1]!.answer(replayOf(2, 500));
+  await settle();
+  subscriber.offer(append(501));
+  const contents = await taken;
+  expect(contents.map((content) => Number.parseInt(content, 10))).toEqual(
+    Array.from({ length: 501 }, (_, index) => index + 1),
+  );
+});
+
+test('falling behind during a replay makes it read once more', async () => {
+  const { subscriber, asked } = start();
+  const started = subscriber.start(seen(0));
+  subscriber.fallBehind();
+  asked[0]!.answer(replayOf(0, 1));
+  await started;
+  const taken = take(subscriber, 2);
+  await settle();
+  asked[1]!.answer(replayOf(1, 2));
+  expect(await taken).toEqual(['1 replayed', '2 replayed']);
+});
+
+test('an event that does not follow the last one is not told; what is missing is read first', async () => {
+  const { subscriber, asked } = start();
+  const started = subscriber.start('now');
+  asked[0]!.answer(replayOf(3, 3));
+  await started;
+  const taken = take(subscriber, 3);
+  subscriber.offer(append(4));
+  subscriber.offer(append(6));
+  await settle();
+  expect(asked[1]!.from).toEqual(seen(4));
+  asked[1]!.answer(replayOf(4, 6));
+  expect(await taken).toEqual(['4', '5 replayed', '6 replayed']);
+});
+
+test('an event that was told already is not told again and costs no reading', async () => {
+  const { subscriber, asked } = start();
+  const started = subscriber.start('now');
+  asked[0]!.answer(replayOf(3, 3));
+  await started;
+  for (const number of [2, 3, 4, 4]) subscriber.offer(append(number));
+  expect(await take(subscriber, 1)).toEqual(['4']);
+  void subscriber.next();
+  await settle();
+  expect(asked).toHaveLength(1);
+});
+
+test('while Redis is away it tries again, from where it is', async () => {
+  const { subscriber, asked } = start();
+  const started = subscriber.start('now');
+  asked[0]!.answer(replayOf(1, 1));
+  await started;
+  const taken = take(subscriber, 1);
+  subscriber.fallBehind();
+  await settle();
+  asked[1]!.fail(unavailable('Redis'));
+  await expect.poll(() => asked.length, { timeout: 2000 }).toBe(3);
+  expect(asked[2]!.from).toEqual(seen(1));
+  asked[2]!.answer(replayOf(1, 2));
+  expect(await taken).toEqual(['2 replayed']);
+});
+
+test('a failure that is none of Redis ends it with that failure, once', async () => {
+  const { subscriber, asked, left } = start();
+  const started = subscriber.start('now');
+  asked[0]!.answer(replayOf(1, 1));
+  await started;
+  const waiting = subscriber.next();
+  subscriber.fallBehind();
+  await settle();
+  asked[1]!.fail(new Error('a bug'));
+  await expect(waiting).rejects.toThrow('a bug');
+  expect(await subscriber.next()).toEqual({ done: true, value: undefined });
+  expect(left).toHaveLength(1);
+});
+
+test('reads no further page before the consumer has taken the last one', async () => {
+  const { subscriber, asked } = start();
+  const started = subscriber.start('start');
+  asked[0]!.answer(replayOf(0, 2, false));
+  await started;
+  await take(subscriber, 2);
+  await settle();
+  expect(asked).toHaveLength(1);
+  const taken = take(subscriber, 1);
+  await settle();
+  expect(asked[1]!.from).toEqual(seen(2));
+  asked[1]!.answer(replayOf(2, 4, false));
+  expect(await taken).toEqual(['3 replayed']);
+  await settle();
+  expect(asked).toHaveLength(2);
+});
+
+test('return ends a pending read and leaves once, whatever comes later', async () => {
+  const { subscriber, asked, left } = start();
+  const started = subscriber.start('now');
+  asked[0]!.answer(replayOf(1, 1));
+  await started;
+  const waiting = subscriber.next();
+  subscriber.fallBehind();
+  await settle();
+  await subscriber.return!();
+  expect(await waiting).toEqual({ done: true, value: undefined });
+  asked[1]!.answer(replayOf(1, 2));
+  subscriber.offer(append(3));
+  subscriber.fallBehind();
+  await settle();
+  expect(await subscriber.next()).toEqual({ done: true, value: undefined });
+  expect(asked).toHaveLength(2);
+  expect(left).toHaveLength(1);
+});
+
+test('too slow a consumer gets the last cursor that it was handed, not the last that was queued', async () => {
+  const { subscriber, asked } = start({ events: 2, bytes: 1_000_000 });
+  const started = subscriber.start(seen(1));
+  asked[0]!.answer(replayOf(1, 1));
+  await started;
+  for (const number of [2, 3, 4]) subscriber.offer(append(number));
+  const error = await subscriber.next().catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(DomainError);
+  expect(error).toMatchObject({ code: 'SUBSCRIBER_TOO_SLOW', details: { lastCursor: codec.encode(seen(1)) } });
+});
