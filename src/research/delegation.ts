@@ -53,7 +53,7 @@ function toToolResult({ run, appendedEntries, fetchedUrls }: WorkerResult): Tool
 
 export function createDelegation({ maxWorkers, signal, runWorker }: Options): Delegation {
   const gate = createConcurrencyGate(maxWorkers);
-  const { track, settled } = createWorkUnderWay();
+  const workers = createWorkUnderWay();
   const fetched = new Set<string>();
   let evidence = 0;
   let delegations = 0;
@@ -70,10 +70,10 @@ export function createDelegation({ maxWorkers, signal, runWorker }: Options): De
       definition: delegateResearchTask,
       run(input) {
         const order = { ...input, name: `worker-${++delegations}` };
-        return track(gate.run(() => delegate(order), signal));
+        return workers.track(gate.run(() => delegate(order), signal));
       },
     },
-    settled,
+    settled: () => workers.settled(),
     evidence: () => evidence,
     fetchedUrls: () => [...fetched],
   };

@@ -4,7 +4,7 @@ import type { UserPrincipal } from '../identity/principal.js';
 import type { CapabilityPlaceholder } from '../tools/assistant-tools.js';
 import { crashedAgent, runAgent, type AgentDependencies, type AgentResult } from './agent.js';
 import { endOf, finishRun, type Findings } from './run-end.js';
-import type { RunAddress, RunEventPublisher } from './run-event.js';
+import type { RunEventPublisher } from './run-event.js';
 import type { StopSignal } from './run-stop.js';
 import type { RunRow, RunStore } from './run-store.js';
 import { supervise } from './supervisor.js';
@@ -27,7 +27,8 @@ export interface RunExecutor {
 export interface RunExecutorDependencies extends AgentDependencies {
   runStore: Pick<RunStore, 'setTurnCount' | 'createWorker' | 'begin' | 'finish' | 'find' | 'removeEphemera'>;
   assistants: Pick<AssistantService, 'find'>;
-  events: { publisher(run: RunAddress): RunEventPublisher };
+  /** `publisher` leads into the stream of this run, or of its parent. */
+  events: { publisher(run: Pick<RunRow, 'id' | 'ownerId' | 'parentRunId'>): RunEventPublisher };
 }
 
 interface Executed {
@@ -71,10 +72,9 @@ export function createRunExecutor(dependencies: RunExecutorDependencies): RunExe
     async execute(runId, stop) {
       const run = await runStore.begin(runId);
       if (!run) return;
-      const { id, ownerId, parentRunId } = run;
-      const publisher = events.publisher({ ownerId, runId: id, parentRunId });
+      const publisher = events.publisher(run);
       const { result, findings } = await perform(run, publisher, stop);
-      const ended = await finishRun(runStore, id, endOf(run.kind, result, findings), logger);
+      const ended = await finishRun(runStore, run.id, endOf(run.kind, result, findings), logger);
       if (ended) publisher.publish(terminalEventOf(ended, now()));
       await publisher.flush();
     },

@@ -45,17 +45,25 @@ const toolOf: Record<Operation, string> = {
 export function createRunScratchpad(options: Options): RunScratchpad {
   const { scratchpads, principal, metaData, runId, author, assistantId, reporter } = options;
   const origin = { author, runId, ...(assistantId !== null && { assistantId }) };
-  const { track, settled } = createWorkUnderWay();
-  let padId: string | undefined = metaData.scratchpad_id;
+  const underWay = createWorkUnderWay();
+  let resolving: Promise<string> | undefined;
   let appended = 0;
 
-  /** With the id at hand no thread is looked up. */
+  async function lookUp(): Promise<string> {
+    if (metaData.scratch_pad_thread === undefined) throw notFound();
+    return (await scratchpads.ensureForThread(principal, metaData.scratch_pad_thread)).id;
+  }
+
+  /** With the id at hand no thread is looked up; without it one look-up serves everything, also what comes at the same time. */
   async function resolvePad(): Promise<string> {
-    if (padId === undefined) {
-      if (metaData.scratch_pad_thread === undefined) throw notFound();
-      padId = (await scratchpads.ensureForThread(principal, metaData.scratch_pad_thread)).id;
+    if (metaData.scratchpad_id !== undefined) return metaData.scratchpad_id;
+    resolving ??= lookUp();
+    try {
+      return await resolving;
+    } catch (error) {
+      resolving = undefined;
+      throw error;
     }
-    return padId;
   }
 
   async function expiresAt(scratchpadId: string): Promise<Date | null> {
@@ -98,7 +106,7 @@ export function createRunScratchpad(options: Options): RunScratchpad {
 
   return {
     read: () =>
-      track(
+      underWay.track(
         perform(
           'READ',
           (scratchpadId) => scratchpads.formattedView(principal, scratchpadId),
@@ -106,7 +114,7 @@ export function createRunScratchpad(options: Options): RunScratchpad {
         ),
       ),
     async update(content) {
-      await track(
+      await underWay.track(
         perform(
           'UPDATE',
           (scratchpadId) => scratchpads.setContent(principal, scratchpadId, { text: content }, origin),
@@ -115,7 +123,7 @@ export function createRunScratchpad(options: Options): RunScratchpad {
       );
     },
     async append(note) {
-      await track(
+      await underWay.track(
         perform(
           'APPEND',
           async (scratchpadId) => {
@@ -130,6 +138,6 @@ export function createRunScratchpad(options: Options): RunScratchpad {
       );
     },
     appendedEntries: () => appended,
-    settled,
+    settled: () => underWay.settled(),
   };
 }
