@@ -1,6 +1,6 @@
 // The composition root: builds everything out of a Config, opens connections, closes them in order.
-import { createAssistantService } from './assistants/assistant-service.js';
 import type { Config } from './config.js';
+import { createDomain, type RunRuntime } from './domain.js';
 import { createApiKeyService } from './identity/api-key-service.js';
 import { createAuthentication } from './identity/authentication.js';
 import { ensureDevelopmentUser } from './identity/development-user.js';
@@ -9,17 +9,7 @@ import { createHttpServer } from './infra/http.js';
 import { createMetrics, type Metrics } from './infra/metrics.js';
 import { pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
-import { createRunCancellation, type RunDispatcher, type RunScope } from './research/run-cancellation.js';
-import type { RunEvents } from './research/run-event.js';
 import { createRunService } from './research/run-service.js';
-import { createRunStore } from './research/run-store.js';
-import { createDataPlane } from './scratchpads/data-plane.js';
-import { createEventPlane } from './scratchpads/event-plane.js';
-import { createIdentityPlane } from './scratchpads/identity-plane.js';
-import { createNotebookConverger } from './scratchpads/legacy-notebook.js';
-import { createPurgeQueue } from './scratchpads/purge-queue.js';
-import { createPurge } from './scratchpads/purge.js';
-import { createScratchpadService } from './scratchpads/scratchpad-service.js';
 import { systemClock, type Clock } from './shared/clock.js';
 import { DomainError, unavailable } from './shared/errors.js';
 import type { Logger } from './shared/logger.js';
@@ -41,33 +31,18 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** What executes runs and keeps their events. */
-export interface RunRuntime {
-  dispatcher: RunDispatcher;
-  events: RunEvents;
-}
-
 interface Options {
   logger: Logger;
   now?: Clock;
   /** Called once for each SQL statement: how tests count them. */
   onStatement?: () => void;
-  runRuntime?: RunRuntime;
+  /** Stands in for what executes runs, in tests. */
+  runRuntime?: RunRuntime | undefined;
   /** Called when this process lost its data directory to another one: it has to end without touching it. */
   onDirectoryLost?: () => void;
   /** Tests put a broken service into the place of a whole one. */
   overrideServices?: (services: Services) => Services;
 }
-
-const refuse = (): Promise<never> =>
-  Promise.reject(new DomainError('UNAVAILABLE', 'This version of the server executes no runs.'));
-
-const noRunRuntime: RunRuntime = {
-  dispatcher: { enqueue: refuse, requestCancel: refuse, endedUnexecuted: refuse },
-  events: { subscribe: refuse },
-};
-
-const purgeIntervalMs = 2000;
 
 /** A database that lacks migrations is not served: its operator decides when to migrate. */
 async function refuseDatabaseBehind(database: Database): Promise<void> {
@@ -86,7 +61,7 @@ const answers = (ping: Promise<void>): Promise<boolean> =>
 
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
 export async function createApp(config: Config, options: Options): Promise<App> {
-  const { logger, now = systemClock, runRuntime = noRunRuntime, overrideServices = (services) => services } = options;
+  const { logger, now = systemClock, runRuntime, overrideServices = (services) => services } = options;
   const metrics = createMetrics();
   const { stores, close: closeStores } = await openStores(config, options);
   try {
@@ -103,7 +78,7 @@ interface Parts {
   overrideServices: (services: Services) => Services;
   metrics: Metrics;
   closeStores: () => Promise<void>;
-  runRuntime: RunRuntime;
+  runRuntime: RunRuntime | undefined;
 }
 
 async function startApp(config: Config, { database, redis: connections }: OpenStores, parts: Parts): Promise<App> {
@@ -113,38 +88,10 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
   await refuseDatabaseBehind(database);
 
   const authentication = createAuthentication({ prisma, administratorSecret: config.administratorSecret, now, logger });
-  const identityPlane = createIdentityPlane({ prisma, now });
-  const dataPlane = createDataPlane({ redis, limits: config });
-  const eventPlane = createEventPlane({
-    redis,
-    dataPlane,
-    padExists: (pad) => identityPlane.existsNow(pad.ownerId, pad.scratchpadId),
-    bufferEvents: config.subscriberBufferEvents,
-    logger,
-  });
-  const purge = createPurge({ queue: createPurgeQueue({ prisma }), redis, logger, intervalMs: purgeIntervalMs });
-  const purgeOwner = (ownerId: string): Promise<void> => purge.drainOwner(ownerId);
-
-  const { dispatcher } = runRuntime;
-  const cancellation = createRunCancellation({
-    prisma,
-    runStore: createRunStore({ prisma, now }),
-    dispatcher,
-    logger,
-  });
-  const cancelRuns = (scope: RunScope): Promise<void> => cancellation.cancelAll(scope);
-
+  const domain = createDomain(config, { stores: { prisma, redis }, hooks: metrics, now, logger, runRuntime });
+  const { scratchpads, assistants, cancellation, cancelRuns, purgeOwner } = domain;
+  const { dispatcher, events: runEvents } = domain.runRuntime;
   const { maxContentBytes } = config;
-  const assistants = createAssistantService({ prisma, cancelRuns, maxContentBytes });
-  const scratchpads = createScratchpadService({
-    identityPlane,
-    dataPlane,
-    eventPlane,
-    convergeNotebook: createNotebookConverger({ redis, limits: config }),
-    cancelRuns,
-    purgeOwner,
-    logger,
-  });
   const services = overrideServices({
     users: createUserService({ prisma, authentication, cancelRuns, purgeOwner }),
     apiKeys: createApiKeyService({ prisma, authentication, now }),
@@ -158,7 +105,7 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
       scratchpads,
       cancellation,
       dispatcher,
-      runEvents: runRuntime.events,
+      runEvents,
       provider: { baseUrl: config.llmBaseUrl, model: config.llmModel },
       maxContentBytes,
       logger,
@@ -200,17 +147,18 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
     logger,
     metrics,
   });
-  metrics.watchPurgeBacklog(() => purge.backlog());
-  purge.start();
+  metrics.watchPurgeBacklog(() => domain.purgeBacklog());
+  metrics.watchWaitingRuns(() => domain.waitingRuns());
+  domain.start();
   const { url } = await http.listen();
 
   return {
     url,
     developmentSecret,
     async close() {
-      await http.close();
-      eventPlane.close();
-      await Promise.all([purge.close(), authentication.close()]);
+      // Side by side: each has its own time to let what is under way end.
+      await Promise.all([http.close(), domain.close()]);
+      await authentication.close();
       await closeStores();
     },
   };

@@ -98,7 +98,8 @@ export function createRunEventReader(source: ReaderSource, start: number): RunEv
   }
 
   async function fill(): Promise<void> {
-    while (queue.length === 0 && !isOver) {
+    for (;;) {
+      if (queue.length > 0 || isOver) return;
       try {
         await advance();
         failures = 0;

@@ -32,9 +32,12 @@ export interface RunExecutions {
 }
 
 /** What the metrics want to know. */
-export interface ExecutionHooks {
+export interface RunHooks {
   runStarted(): void;
-  runEnded(seconds: number): void;
+  /** @param outcome its status, or the code of its failure */
+  runEnded(outcome: string, seconds: number): void;
+  /** It was ended in the place of the process that executed it. */
+  runLost(): void;
 }
 
 interface Dependencies {
@@ -42,7 +45,7 @@ interface Dependencies {
   hub: ChannelHub;
   executor: Executor;
   wallClockMs: number;
-  hooks: ExecutionHooks;
+  hooks: Pick<RunHooks, 'runStarted' | 'runEnded'>;
   logger: Logger;
 }
 
@@ -102,14 +105,23 @@ export function createRunExecutions(dependencies: Dependencies): RunExecutions {
     const onMessage = (message: unknown): void => {
       if (typeof message === 'string') cancel(message);
     };
-    while (!isClosed && !closeChannel) {
+    for (;;) {
+      if (isClosed) return;
       try {
         closeChannel = await hub.open(runCancelChannel, { onMessage, onRestored: () => undefined });
+        if (isClosed) closeChannel();
+        return;
       } catch {
         await delay(retryMs, undefined, { ref: false });
       }
     }
-    if (isClosed) closeChannel?.();
+  }
+
+  async function outcomeOf(runId: string): Promise<string> {
+    const row = await prisma.run
+      .findUnique({ where: { id: runId }, select: { status: true, lastErrorCode: true } })
+      .catch(() => null);
+    return row?.lastErrorCode ?? row?.status ?? 'UNKNOWN';
   }
 
   async function perform(runId: string, stop: StopSignal): Promise<void> {
@@ -122,7 +134,8 @@ export function createRunExecutions(dependencies: Dependencies): RunExecutions {
     } finally {
       stop.dispose();
       executions.delete(runId);
-      hooks.runEnded((performance.now() - startedAt) / 1000);
+      const seconds = (performance.now() - startedAt) / 1000;
+      hooks.runEnded(await outcomeOf(runId), seconds);
     }
   }
 

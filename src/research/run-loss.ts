@@ -2,6 +2,7 @@
 import type { Logger } from '../shared/logger.js';
 import type { RunEventStreams } from './run-events.js';
 import { hasEnded } from './run-events.js';
+import type { RunHooks } from './run-executions.js';
 import type { RunQueue } from './run-queue.js';
 import type { RunEnd, RunRow, RunStore } from './run-store.js';
 
@@ -12,13 +13,14 @@ interface Dependencies {
   runStore: Pick<RunStore, 'find' | 'finish' | 'activeRuns' | 'removeEphemera'>;
   events: Pick<RunEventStreams, 'seal'>;
   queue: Pick<RunQueue, 'remove'>;
+  hooks: Pick<RunHooks, 'runLost'>;
   logger: Logger;
 }
 
 const died = 'The process that executed the run is gone. Start it again.';
 export const wasShutDown = 'The process that executed the run was shut down. Start it again.';
 
-export function createLoseRun({ runStore, events, queue, logger }: Dependencies): LoseRun {
+export function createLoseRun({ runStore, events, queue, hooks, logger }: Dependencies): LoseRun {
   const lost = (reason: string): RunEnd => ({ status: 'FAILED', error: { code: 'WORKER_LOST', message: reason } });
 
   /** What Redis is told comes second: whoever reads the stream later makes up for it. */
@@ -45,7 +47,10 @@ export function createLoseRun({ runStore, events, queue, logger }: Dependencies)
     if (!run || run.status === 'QUEUED') return;
     await loseWorkersOf(run, reason);
     const ended = await runStore.finish(runId, lost(reason));
-    if (ended) logger.warn({ runId, reason }, 'a run was lost');
+    if (ended) {
+      logger.warn({ runId, reason }, 'a run was lost');
+      hooks.runLost();
+    }
     const last = ended ?? (await runStore.find(runId));
     if (last && hasEnded(last)) {
       await seal(last);

@@ -7,7 +7,7 @@ import type { Clock } from '../shared/clock.js';
 import type { Logger } from '../shared/logger.js';
 import type { RunDispatcher } from './run-cancellation.js';
 import { createRunEvents, type RunEventStreams } from './run-events.js';
-import { createRunExecutions, type ExecutionHooks, type Executor } from './run-executions.js';
+import { createRunExecutions, type RunHooks, type Executor } from './run-executions.js';
 import { createLoseRun, wasShutDown } from './run-loss.js';
 import { createRunQueue, type QueueTiming } from './run-queue.js';
 import type { RunStore } from './run-store.js';
@@ -32,7 +32,7 @@ export interface RunRuntimeOptions {
   redis: RedisAccess & SubscriberAccess & { openQueueConnection(): RedisCommands };
   createExecutor: (events: Pick<RunEventStreams, 'publisher'>) => Executor;
   limits: { runWorkers: number; runMaxSeconds: number; runEventsTtlSeconds: number };
-  hooks: ExecutionHooks;
+  hooks: RunHooks;
   now: Clock;
   logger: Logger;
   /** For tests. */
@@ -73,7 +73,7 @@ export function createRunRuntime(options: RunRuntimeOptions): RunRuntime {
     logger,
     ...(timing && { timing }),
   });
-  const lose = createLoseRun({ runStore, events, queue, logger });
+  const lose = createLoseRun({ runStore, events, queue, hooks, logger });
   const sweeper = createRunSweeper({ runStore, queue, lose, intervalMs: timing?.sweepMs ?? defaultSweepMs, logger });
 
   let isClosing = false;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../shared/logger.js';
 import { createPadPurger } from './pad-purger.js';
 import { askRedis, type RedisAccess } from './redis-access.js';
-import { legacyNotebookKey, runEventsKey } from './scratchpad-keys.js';
+import { legacyNotebookKey } from './scratchpad-keys.js';
 
 /** What Redis still has to forget; triggers write one in the transaction that deletes the row. */
 export interface PurgeTask {
@@ -35,6 +35,8 @@ export interface Purge {
 interface Dependencies {
   queue: PurgeQueue;
   redis: RedisAccess;
+  /** Lets Redis forget a deleted run; safe to repeat. */
+  purgeRun: (ownerId: string, runId: string) => Promise<void>;
   logger: Logger;
   /** How often the background loop looks for what is left. */
   intervalMs: number;
@@ -43,7 +45,7 @@ interface Dependencies {
 const batchSize = 100;
 const longestBackOffMs = 5000;
 
-export function createPurge({ queue, redis, logger, intervalMs }: Dependencies): Purge {
+export function createPurge({ queue, redis, purgeRun, logger, intervalMs }: Dependencies): Purge {
   const purgePad = createPadPurger(redis);
   const ending = new AbortController();
   let loop: Promise<void> = Promise.resolve();
@@ -56,7 +58,7 @@ export function createPurge({ queue, redis, logger, intervalMs }: Dependencies):
         await askRedis(redis, () => redis.commands.unlink(legacyNotebookKey(task.resourceId)));
         return;
       case 'RUN':
-        await askRedis(redis, () => redis.commands.unlink(runEventsKey(task.ownerId, task.resourceId)));
+        await purgeRun(task.ownerId, task.resourceId);
     }
   };
 

@@ -18,6 +18,7 @@ const order = [
   ['research'],
   ['surfaces'],
   ['stores.ts'],
+  ['domain.ts'],
   ['app.ts'],
   ['terminal'],
   ['main.ts', 'worker.ts', 'cli.ts'],

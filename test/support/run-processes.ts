@@ -66,7 +66,7 @@ export async function startRunProcesses(): Promise<RunProcesses> {
     redis: connections,
     createExecutor: () => ({ execute: () => Promise.reject(new Error('not here')), cancelWorker: () => false }),
     limits: { runWorkers: 0, runMaxSeconds: 600, runEventsTtlSeconds: 100 },
-    hooks: { runStarted: () => undefined, runEnded: () => undefined },
+    hooks: { runStarted: () => undefined, runEnded: () => undefined, runLost: () => undefined },
     now,
     logger,
   });

@@ -1,5 +1,5 @@
 // Stands in for what executes runs, where a test is about starting, watching and cancelling them: it records, and executes nothing.
-import type { RunRuntime } from '../../src/app.js';
+import type { RunRuntime } from '../../src/domain.js';
 import type { RunAddress, RunEventRecord } from '../../src/research/run-event.js';
 import type { RunRow } from '../../src/research/run-store.js';
 

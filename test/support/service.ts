@@ -1,6 +1,7 @@
 // The whole service in this process, over a real PostgreSQL and a real Redis, reached over real HTTP.
-import { createApp, type App, type RunRuntime } from '../../src/app.js';
+import { createApp, type App } from '../../src/app.js';
 import { readConfig } from '../../src/config.js';
+import type { RunRuntime } from '../../src/domain.js';
 import { createLogger } from '../../src/shared/logger.js';
 import { createGraphqlClient, type GraphqlClient } from './graphql-client.js';
 import { startPostgres, type PostgresServer } from './postgres.js';
