@@ -1,5 +1,5 @@
 // The composition root: builds everything out of a Config, opens connections, closes them in order.
-import type { Config } from './config.js';
+import { ConfigurationError, type Config } from './config.js';
 import { createDomain, type RunRuntime } from './domain.js';
 import { createApiKeyService } from './identity/api-key-service.js';
 import { createAuthentication } from './identity/authentication.js';
@@ -59,6 +59,11 @@ const answers = (ping: Promise<void>): Promise<boolean> =>
     () => false,
   );
 
+async function askStores({ database, redis }: OpenStores): Promise<{ sql: boolean; redis: boolean }> {
+  const [sql, keyValue] = await Promise.all([answers(database.ping()), answers(redis.ping())]);
+  return { sql, redis: keyValue };
+}
+
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
 export async function createApp(config: Config, options: Options): Promise<App> {
   const { logger, now = systemClock, runRuntime, overrideServices = (services) => services } = options;
@@ -81,7 +86,8 @@ interface Parts {
   runRuntime: RunRuntime | undefined;
 }
 
-async function startApp(config: Config, { database, redis: connections }: OpenStores, parts: Parts): Promise<App> {
+async function startApp(config: Config, stores: OpenStores, parts: Parts): Promise<App> {
+  const { database, redis: connections } = stores;
   const { logger, now, overrideServices, metrics, closeStores, runRuntime } = parts;
   const redis = { ...connections, onFailure: () => metrics.storeFailed('Redis') };
   const { prisma } = database;
@@ -140,17 +146,14 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
     maxBodyBytes: config.maxBodyBytes,
     corsOrigins: config.corsOrigins,
     surfaces: [{ path: '/graphql', surface: graphql }],
-    readiness: async () => {
-      const [sql, keyValue] = await Promise.all([answers(database.ping()), answers(redis.ping())]);
-      return { sql, redis: keyValue };
-    },
+    readiness: () => askStores(stores),
     logger,
     metrics,
   });
   metrics.watchPurgeBacklog(() => domain.purgeBacklog());
   metrics.watchWaitingRuns(() => domain.waitingRuns());
-  domain.start();
   const { url } = await http.listen();
+  domain.start();
 
   return {
     url,
@@ -162,4 +165,51 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
       await closeStores();
     },
   };
+}
+
+/** A process that executes runs, and answers its operator alone. */
+export type RunWorker = Pick<App, 'url' | 'close'>;
+
+/** @throws ConfigurationError when this process could execute nothing */
+function requireWork({ databaseUrl, redisUrl, llmBaseUrl, runWorkers }: Config): void {
+  if (databaseUrl === undefined || redisUrl === undefined) {
+    throw new ConfigurationError('A worker shares its stores with a server: set DATABASE_URL and REDIS_URL');
+  }
+  if (llmBaseUrl === undefined) throw new ConfigurationError('A worker needs a model to run: set LLM_BASE_URL');
+  if (runWorkers === 0) throw new ConfigurationError('A worker with RUN_WORKERS=0 has nothing to do: unset it');
+}
+
+/** Opens the stores and starts to execute runs. @throws Error that says what to do when it cannot start */
+export async function createRunWorker(config: Config, { logger }: { logger: Logger }): Promise<RunWorker> {
+  requireWork(config);
+  const metrics = createMetrics();
+  const { stores, close: closeStores } = await openStores(config, { logger });
+  try {
+    await refuseDatabaseBehind(stores.database);
+    const redis = { ...stores.redis, onFailure: () => metrics.storeFailed('Redis') };
+    const { prisma } = stores.database;
+    const domain = createDomain(config, { stores: { prisma, redis }, hooks: metrics, now: systemClock, logger });
+    const http = createHttpServer({
+      host: config.host,
+      port: config.port,
+      maxBodyBytes: config.maxBodyBytes,
+      corsOrigins: [],
+      surfaces: [],
+      readiness: () => askStores(stores),
+      logger,
+      metrics,
+    });
+    const { url } = await http.listen();
+    domain.start();
+    return {
+      url,
+      async close() {
+        await Promise.all([http.close(), domain.close()]);
+        await closeStores();
+      },
+    };
+  } catch (error) {
+    await closeStores();
+    throw error;
+  }
 }

@@ -19,7 +19,7 @@ const order = [
   ['surfaces'],
   ['stores.ts'],
   ['domain.ts'],
-  ['app.ts'],
+  ['app.ts', 'lifecycle.ts'],
   ['terminal'],
   ['main.ts', 'worker.ts', 'cli.ts'],
 ];
