@@ -9,6 +9,7 @@ import { createUserService } from './identity/user-service.js';
 import { DataDirectoryInUseError } from './infra/data-directory.js';
 import { applyMigrations, pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
+import { createRunJobs } from './research/run-jobs.js';
 import { createPurgeQueue } from './scratchpads/purge-queue.js';
 import { inspect } from './scratchpads/doctor.js';
 import { createRowIndex } from './scratchpads/row-index.js';
@@ -250,9 +251,11 @@ program
     const { stores, close } = await openStores(readConfig(process.env), { logger });
     try {
       const { prisma } = stores.database;
+      const jobs = createRunJobs(stores.redis, logger);
       const findings = await inspect({
         redis: stores.redis,
         rows: createRowIndex({ prisma }),
+        removeJob: (runId) => jobs.remove(runId),
         fix: fix === true,
       });
       for (const finding of findings) print(`${finding.key}  ${finding.reason}${fix ? '  removed' : ''}`);

@@ -3,7 +3,7 @@ import type { Logger } from '../shared/logger.js';
 import type { RunEventStreams } from './run-events.js';
 import { hasEnded } from './run-events.js';
 import type { RunHooks } from './run-executions.js';
-import type { RunQueue } from './run-queue.js';
+import type { RunJobs } from './run-jobs.js';
 import type { RunEnd, RunRow, RunStore } from './run-store.js';
 
 /** Safe to call for any run, by any number of processes: one that has ended stays as it is, one that still waits goes on waiting. */
@@ -12,7 +12,7 @@ export type LoseRun = (runId: string, reason?: string) => Promise<void>;
 interface Dependencies {
   runStore: Pick<RunStore, 'find' | 'finish' | 'activeRuns' | 'removeEphemera'>;
   events: Pick<RunEventStreams, 'seal'>;
-  queue: Pick<RunQueue, 'remove'>;
+  jobs: Pick<RunJobs, 'remove'>;
   hooks: Pick<RunHooks, 'runLost'>;
   logger: Logger;
 }
@@ -20,7 +20,7 @@ interface Dependencies {
 const died = 'The process that executed the run is gone. Start it again.';
 export const wasShutDown = 'The process that executed the run was shut down. Start it again.';
 
-export function createLoseRun({ runStore, events, queue, hooks, logger }: Dependencies): LoseRun {
+export function createLoseRun({ runStore, events, jobs, hooks, logger }: Dependencies): LoseRun {
   const lost = (reason: string): RunEnd => ({ status: 'FAILED', error: { code: 'WORKER_LOST', message: reason } });
 
   /** What Redis is told comes second: whoever reads the stream later makes up for it. */
@@ -54,7 +54,7 @@ export function createLoseRun({ runStore, events, queue, hooks, logger }: Depend
     const last = ended ?? (await runStore.find(runId));
     if (last && hasEnded(last)) {
       await seal(last);
-      if (last.parentRunId === null) await tell('could not remove the job of a run', last, () => queue.remove(runId));
+      if (last.parentRunId === null) await tell('could not remove the job of a run', last, () => jobs.remove(runId));
     }
   };
 }

@@ -9,6 +9,7 @@ import type { RunDispatcher } from './run-cancellation.js';
 import { createRunEvents, type RunEventStreams } from './run-events.js';
 import { createRunExecutions, type RunHooks, type Executor } from './run-executions.js';
 import { createLoseRun, wasShutDown } from './run-loss.js';
+import { createRunJobs } from './run-jobs.js';
 import { createRunQueue, type QueueTiming } from './run-queue.js';
 import type { RunStore } from './run-store.js';
 import { createRunSweeper } from './run-sweeper.js';
@@ -64,6 +65,7 @@ export function createRunRuntime(options: RunRuntimeOptions): RunRuntime {
     hooks,
     logger,
   });
+  const jobs = createRunJobs(redis, logger);
   const queue = createRunQueue({
     redis,
     // What was taken at the last moment still waits in SQL: a sweep puts it into the queue again.
@@ -73,8 +75,8 @@ export function createRunRuntime(options: RunRuntimeOptions): RunRuntime {
     logger,
     ...(timing && { timing }),
   });
-  const lose = createLoseRun({ runStore, events, queue, hooks, logger });
-  const sweeper = createRunSweeper({ runStore, queue, lose, intervalMs: timing?.sweepMs ?? defaultSweepMs, logger });
+  const lose = createLoseRun({ runStore, events, jobs, hooks, logger });
+  const sweeper = createRunSweeper({ runStore, jobs, lose, intervalMs: timing?.sweepMs ?? defaultSweepMs, logger });
 
   let isClosing = false;
 
@@ -93,21 +95,21 @@ export function createRunRuntime(options: RunRuntimeOptions): RunRuntime {
     dispatcher: {
       async enqueue(run) {
         await events.announce(run);
-        await queue.add(run.id);
+        await jobs.add(run.id);
       },
       async requestCancel(run) {
         await askRedis(redis, () => redis.commands.publish(runCancelChannel, JSON.stringify(run.id)));
       },
       async endedUnexecuted(run) {
         await events.seal(run);
-        if (run.parentRunId === null) await queue.remove(run.id);
+        if (run.parentRunId === null) await jobs.remove(run.id);
       },
     },
     async purge(ownerId, runId) {
       await events.purge(ownerId, runId);
-      await queue.remove(runId);
+      await jobs.remove(runId);
     },
-    waiting: () => queue.waiting(),
+    waiting: () => jobs.waiting(),
     start() {
       executions.start();
       queue.start();
@@ -126,7 +128,8 @@ export function createRunRuntime(options: RunRuntimeOptions): RunRuntime {
       await Promise.race([taking.catch(() => undefined), new Promise((resolve) => setTimeout(resolve, 500).unref())]);
       events.close();
       hub.close();
-      await queue.close();
+      queue.close();
+      await jobs.close();
     },
   };
 }

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../shared/logger.js';
 import type { LoseRun } from './run-loss.js';
-import type { RunQueue } from './run-queue.js';
+import type { RunJobs } from './run-jobs.js';
 import type { RunRow, RunStore } from './run-store.js';
 
 export interface RunSweeper {
@@ -16,29 +16,32 @@ export interface RunSweeper {
 
 interface Dependencies {
   runStore: Pick<RunStore, 'activeRuns' | 'removeStaleEphemera'>;
-  queue: Pick<RunQueue, 'add' | 'look'>;
+  jobs: Pick<RunJobs, 'add' | 'look'>;
   lose: LoseRun;
   intervalMs: number;
   logger: Logger;
 }
 
+/** What ended workers left behind is looked for in one round of so many: whoever ends a worker removes it at once, as a rule. */
+const roundsForEphemera = 6;
 /** Whoever starts a run puts it into the queue right after SQL knows it. */
 const enqueueGraceMs = 5000;
 
-export function createRunSweeper({ runStore, queue, lose, intervalMs, logger }: Dependencies): RunSweeper {
+export function createRunSweeper({ runStore, jobs, lose, intervalMs, logger }: Dependencies): RunSweeper {
   const ending = new AbortController();
   let loop: Promise<void> = Promise.resolve();
+  let round = 0;
   let orphansBefore: ReadonlySet<string> = new Set();
 
   /** Runs that SQL says are executed, and whose hold in the queue is gone: their process cannot get it back. */
   async function sweepRoots(runs: readonly RunRow[]): Promise<void> {
     if (runs.length === 0) return;
-    const { queued, held } = await queue.look(runs.map(({ id }) => id));
+    const { queued, held } = await jobs.look(runs.map(({ id }) => id));
     for (const { id, status, createdAt } of runs) {
       if (status === 'IN_PROGRESS' && !held.has(id)) await lose(id);
       else if (status === 'QUEUED' && !queued.has(id) && Date.now() - createdAt.getTime() > enqueueGraceMs) {
         logger.warn({ runId: id }, 'a run that waits had no job');
-        await queue.add(id);
+        await jobs.add(id);
       }
     }
   }
@@ -55,7 +58,8 @@ export function createRunSweeper({ runStore, queue, lose, intervalMs, logger }: 
     const runs = await runStore.activeRuns();
     await sweepWorkers(runs, new Set(runs.map(({ id }) => id)));
     await sweepRoots(runs.filter(({ parentRunId }) => parentRunId === null));
-    await runStore.removeStaleEphemera();
+    if (round % roundsForEphemera === 0) await runStore.removeStaleEphemera();
+    round += 1;
   }
 
   async function sweepForEver(): Promise<void> {

@@ -42,12 +42,20 @@ export const eventChannel = (pad: PadAddress): string => `events:${pad.ownerId}:
 /** What one key belongs to. */
 export type KeyOwner =
   | { kind: 'scratchpad'; ownerId: string; scratchpadId: string }
-  | { kind: 'tombstone'; scratchpadId: string }
+  | { kind: 'tombstone'; id: string }
   | { kind: 'thread'; threadId: string }
-  | { kind: 'run'; ownerId: string; runId: string };
+  | { kind: 'run'; ownerId: string; runId: string }
+  | { kind: 'job'; runId: string };
 
 /** SCAN patterns that together match every key above, and maybe more: `keyOwner` decides. */
-export const keyPatterns = ['scratchpad:*', 'sequence:*', 'idempotency:*', 'tombstone:*', 'run:*'] as const;
+export const keyPatterns = [
+  'scratchpad:*',
+  'sequence:*',
+  'idempotency:*',
+  'tombstone:*',
+  'run:*',
+  `${jobPrefix}:${jobQueueName}:run_*`,
+] as const;
 
 /** Whose key this is, or undefined when it is none of ours. Ids contain no colon; an idempotency key may. */
 export function keyOwner(key: string): KeyOwner | undefined {
@@ -65,9 +73,14 @@ export function keyOwner(key: string): KeyOwner | undefined {
     case 'idempotency':
       return parts.length >= 3 ? { kind: 'scratchpad', ownerId: first, scratchpadId: second } : undefined;
     case 'tombstone':
-      return parts.length === 2 ? { kind: 'tombstone', scratchpadId: first } : undefined;
+      return parts.length === 2 ? { kind: 'tombstone', id: first } : undefined;
     case 'run':
       return parts.length === 4 && last === 'events' ? { kind: 'run', ownerId: first, runId: second } : undefined;
+    case jobPrefix:
+      // A lock goes with its job, or by itself.
+      return parts.length === 3 && first === jobQueueName && second.startsWith('run_')
+        ? { kind: 'job', runId: second }
+        : undefined;
     default:
       return undefined;
   }
