@@ -37,12 +37,10 @@ async function closeAll(): Promise<void> {
   for (const close of opened.splice(0).toReversed()) await close().catch(() => {});
 }
 
+/** Remembered while it is still starting: whoever leaves in that moment leaves nothing behind. */
 async function keep<Thing extends { close: Close }>(thing: Promise<Thing>): Promise<Thing> {
-  const open = await thing;
-  opened.push(() => open.close());
-  // Ctrl-C came while it was starting.
-  if (leaving) await open.close();
-  return open;
+  opened.push(async () => (await thing).close());
+  return await thing;
 }
 
 /** A library of a few pages, which the server is allowed to read although it is on this machine. */
@@ -53,15 +51,15 @@ const smallWebSettings = ({ searchUrl }: SmallWeb): Record<string, string> => ({
 
 function showVerdicts(working: RunRecording, failing: RunRecording): boolean {
   heading('Verdicts');
+  const answer = (faults: string[]): string => (faults.length === 0 ? 'NO' : 'YES');
+  const both = [working, failing];
+  print(`CLIENT_TOOL_REQUEST_SURFACED=${answer(both.flatMap(clientToolRequests))}`);
+  print(`LOCAL_TOOL_EXECUTOR_USED=${answer(both.flatMap(localToolExecutions))}`);
   const verdicts = judge(working, failing);
   for (const { name, faults } of verdicts) {
     print(`${name}=${faults.length === 0 ? 'PASS' : 'FAIL'}`);
     for (const fault of faults) print(`  ${fault}`);
   }
-  const answer = (faults: string[]): string => (faults.length === 0 ? 'NO' : 'YES');
-  const both = [working, failing];
-  print(`CLIENT_TOOL_REQUEST_SURFACED=${answer(both.flatMap(clientToolRequests))}`);
-  print(`LOCAL_TOOL_EXECUTOR_USED=${answer(both.flatMap(localToolExecutions))}`);
   return verdicts.every(({ faults }) => faults.length === 0);
 }
 

@@ -154,7 +154,7 @@ function work(assignment: string, calls: readonly PastCall[], mayCall: boolean, 
   if (!hit) return note(`[UNVERIFIED] The height of ${subject}: no page was found that says it.`);
   if (page === '') {
     return {
-      thought: `“${hit.title}” sounds right. A title proves nothing: I read the page.`,
+      thought: `${hit.title}: that sounds right. A title proves nothing: I read the page.`,
       calls: [
         call('append_scratchpad', { note: `[PENDING] The height of ${subject}: reading ${hit.url}` }),
         call('read_web_page', { url: hit.url }),

@@ -51,7 +51,7 @@ export function createRunView(options: RunViewOptions): RunView {
   let isMidAnswer = false;
 
   function line(text: string): void {
-    if (isMidAnswer && isOneScreen) writeAnswer('\n');
+    if (isMidAnswer && isOneScreen) writeAnswer('\n\n');
     isMidAnswer = false;
     writeProgress(`${text}\n`);
   }
