@@ -2,6 +2,7 @@
 import { createApp, type App } from './app.js';
 import { ConfigurationError, readConfig, type Config } from './config.js';
 import { createLogger } from './shared/logger.js';
+import { explainFailure } from './stores.js';
 
 /** A request under way gets this long; then the process ends whatever it still does. */
 const shutdownLimitMs = 9000;
@@ -69,6 +70,6 @@ try {
   greet(config, app);
 } catch (error) {
   logger.fatal({ err: error }, 'could not start');
-  process.stderr.write(`Could not start: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`Could not start: ${explainFailure(error)}\n`);
   process.exit(1);
 }
