@@ -15,11 +15,12 @@ import { inspect } from './scratchpads/doctor.js';
 import { createRowIndex } from './scratchpads/row-index.js';
 import { systemClock } from './shared/clock.js';
 import { createLogger } from './shared/logger.js';
-import { openDatabaseOnly, openStores } from './stores.js';
+import { explainFailure, openDatabaseOnly, openStores } from './stores.js';
 import { describeFailure, research } from './terminal/research-command.js';
 import { createRunView } from './terminal/run-view.js';
 
-const logger = createLogger('warn', process.stderr);
+// What goes wrong is said at the end, in words.
+const logger = createLogger('error', process.stderr);
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const day = (date: Date | null): string => date?.toISOString() ?? '-';
 
@@ -35,17 +36,26 @@ async function withDatabase(action: (database: Database) => Promise<void>): Prom
   }
 }
 
+async function refuseDatabaseBehind(database: Database): Promise<void> {
+  const pending = await pendingMigrations(database);
+  if (pending.length > 0) throw new Error(`The database is behind (${pending.join(', ')}): run \`cli migrate\` first.`);
+}
+
 async function withUpToDateDatabase(action: (database: Database) => Promise<void>): Promise<void> {
   await withDatabase(async (database) => {
-    const pending = await pendingMigrations(database);
-    if (pending.length > 0)
-      throw new Error(`The database is behind (${pending.join(', ')}): run \`cli migrate\` first.`);
+    await refuseDatabaseBehind(database);
     await action(database);
   });
 }
 
 // A running server notices within a second: its caches live no longer.
 const authentication = { forgetUser: () => {} };
+
+/** @throws Error that says how to find the right one */
+async function requireUserRow({ prisma }: Database, userId: string): Promise<void> {
+  const row = await prisma.user.findUnique({ where: { id: userId }, select: { id: true } });
+  if (!row) throw new Error(`There is no user ${userId}: \`cli user list\` shows who there is.`);
+}
 
 const apiKeysOf = ({ prisma }: Database): ApiKeyService =>
   createApiKeyService({ prisma, authentication, now: systemClock });
@@ -205,9 +215,8 @@ key
   .option('--expires-at <instant>', 'when it ends by itself', parseInstant)
   .action((options: { user: string; name: string; expiresAt?: Date }) =>
     withUpToDateDatabase(async (database) => {
-      const owner = await database.prisma.user.findUnique({ where: { id: options.user } });
-      if (!owner) throw new Error(`There is no user ${options.user}: \`cli user list\` shows who there is.`);
-      const created = await apiKeysOf(database).create(onBehalfOf(owner.id), options);
+      await requireUserRow(database, options.user);
+      const created = await apiKeysOf(database).create(onBehalfOf(options.user), options);
       print(`key     ${created.apiKey.id}`);
       print(`secret  ${created.secret}`);
       print('The secret is shown this once: keep it.');
@@ -230,8 +239,9 @@ key
   .description('lists keys, without their secrets')
   .option('--user <id>', 'only those of one user')
   .action((options: { user?: string }) =>
-    withUpToDateDatabase(async ({ prisma }) => {
-      const keys = await prisma.apiKey.findMany({
+    withUpToDateDatabase(async (database) => {
+      if (options.user !== undefined) await requireUserRow(database, options.user);
+      const keys = await database.prisma.apiKey.findMany({
         ...(options.user !== undefined && { where: { ownerId: options.user } }),
         orderBy: { id: 'asc' },
       });
@@ -245,12 +255,13 @@ key
 
 program
   .command('doctor')
-  .description('looks for what Redis holds without a row in SQL')
+  .description('looks for what Redis holds without a row in SQL; says nothing when all is well')
   .option('--fix', 'removes what it finds')
   .action(async ({ fix }: { fix?: boolean }) => {
     const { stores, close } = await openStores(readConfig(process.env), { logger });
     try {
       const { prisma } = stores.database;
+      await refuseDatabaseBehind(stores.database);
       const jobs = createRunJobs(stores.redis, logger);
       const findings = await inspect({
         redis: stores.redis,
@@ -260,7 +271,7 @@ program
       });
       for (const finding of findings) print(`${finding.key}  ${finding.reason}${fix ? '  removed' : ''}`);
       const backlog = await createPurgeQueue({ prisma }).count();
-      print(`${findings.length} orphaned keys, ${backlog} purges waiting`);
+      if (findings.length > 0 || backlog > 0) print(`${findings.length} orphaned keys, ${backlog} purges waiting`);
       if (findings.length > 0 && !fix) process.exitCode = 1;
     } finally {
       await close();
@@ -283,8 +294,7 @@ program
 try {
   await program.parseAsync();
 } catch (error) {
-  const isExpected = error instanceof Error;
   const prefix = error instanceof ConfigurationError ? 'The configuration is wrong:\n' : '';
-  process.stderr.write(`${prefix}${isExpected ? error.message : String(error)}\n`);
+  process.stderr.write(`${prefix}${explainFailure(error)}\n`);
   process.exitCode = 1;
 }

@@ -1,6 +1,7 @@
 // A process from its start to its orderly end: what the server and the worker have in common.
 import { ConfigurationError, readConfig, type Config } from './config.js';
 import { createLogger, type Logger } from './shared/logger.js';
+import { explainFailure } from './stores.js';
 
 /** A request under way gets this long; then the process ends whatever it still does. */
 const shutdownLimitMs = 9000;
@@ -20,9 +21,8 @@ function readConfigOrExit(environment: NodeJS.ProcessEnv): Config {
 
 /** What an operator has done wrong is said in their words. */
 function exitWith(error: unknown): never {
-  const text = error instanceof Error ? error.message : String(error);
-  const isConfiguration = error instanceof ConfigurationError;
-  process.stderr.write(isConfiguration ? `The configuration is wrong:\n${text}\n` : `Could not start: ${text}\n`);
+  const prefix = error instanceof ConfigurationError ? 'The configuration is wrong:\n' : 'Could not start: ';
+  process.stderr.write(`${prefix}${explainFailure(error)}\n`);
   return process.exit(1);
 }
 

@@ -4,7 +4,9 @@ import { lockDataDirectory } from './infra/data-directory.js';
 import { applyMigrations } from './infra/migrations.js';
 import { openDatabase, type Database } from './infra/postgres.js';
 import { openRedis, type RedisConnections } from './infra/redis.js';
+import { DomainError } from './shared/errors.js';
 import type { Logger } from './shared/logger.js';
+import { isSqlUnavailable } from './shared/sql-errors.js';
 
 /** Opened things, closed in the reverse order; one that fails to close does not keep the others open. */
 export interface Stores<Opened> {
@@ -80,3 +82,19 @@ export const openStores = (config: Config, options: StoreOptions): Promise<Store
     ]);
     return { database, redis };
   });
+
+/** Drivers and Prisma put a story around what matters to an operator. */
+const lastLineOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).trim().split('\n').at(-1) ?? '';
+
+/** In an operator's words, and only for operators: what went wrong, and where to look when a store is the reason. */
+export function explainFailure(error: unknown): string {
+  if (error instanceof DomainError && error.code === 'UNAVAILABLE') {
+    const reason = error.cause === undefined ? '' : ` (${lastLineOf(error.cause)})`;
+    return `Redis does not answer: check REDIS_URL, and whether the server runs${reason}.`;
+  }
+  if (isSqlUnavailable(error)) {
+    return `SQL does not answer: check DATABASE_URL, and whether the server runs (${lastLineOf(error)}).`;
+  }
+  return error instanceof Error ? error.message.trim() : String(error);
+}

@@ -140,8 +140,9 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
       }
     }
   };
+  /** SQL is asked first, so that a deleted pad is told as deleted and not as empty; but not for ever. */
   const onRestored = (): void => {
-    void checkExistence().then(fallBehind);
+    void Promise.race([checkExistence(), delay(retryMs, undefined, { ref: false })]).then(fallBehind);
   };
 
   // ── subscribers ──

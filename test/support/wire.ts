@@ -91,7 +91,12 @@ const overWebSocket: Wire = async ({ url, credentials, document, variables, unti
   });
   const [code, reason] = await closed;
   const status = closedByUs ? 0 : code;
-  return { status, headers: {}, body: [...messages, ...(closedByUs ? [] : [`${code} ${reason.toString('utf8')}`])].join('\n'), results };
+  return {
+    status,
+    headers: {},
+    body: [...messages, ...(closedByUs ? [] : [`${code} ${reason.toString('utf8')}`])].join('\n'),
+    results,
+  };
 };
 
 export const wires = {

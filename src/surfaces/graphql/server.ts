@@ -66,7 +66,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
   /** Before anything of the document is looked at: who may not come in learns nothing about it. */
   async function authenticate(exchange: HttpExchange): Promise<Principal> {
     try {
-      return await authentication.authenticate(secretFromHeaders(exchange.request.headers));
+      return await authentication.authenticate(secretFromHeaders(exchange.request.rawHeaders));
     } catch (error) {
       const presented = presentError(error, exchange, translateError);
       throw withStatus(domainToGraphqlError(presented, exchange.requestId), errorTable[presented.code].status);

@@ -1,7 +1,6 @@
 // What the operations of WebSockets go through: the key, the limits, the pipeline, and the pace of the socket that they run on.
 import { OperationTypeNode, type ExecutionArgs, type ExecutionResult, type GraphQLError } from 'graphql';
 import { CloseCode, type Context } from 'graphql-ws';
-import type { IncomingHttpHeaders } from 'node:http';
 import { DomainError } from '../../shared/errors.js';
 import type { Logger } from '../../shared/logger.js';
 import { secretFromHeaders, secretFromParameters } from '../credentials.js';
@@ -30,7 +29,7 @@ export interface WebSocketOperationsDependencies {
 /** What one socket knows beside the protocol's own state. */
 export interface Connection extends ErrorScope {
   /** Of the upgrade: clients that are no browsers authenticate there. */
-  headers: IncomingHttpHeaders;
+  rawHeaders: readonly string[];
   paced: PacedSocket;
   /** Set by connection_init. */
   secret?: string | undefined;
@@ -67,7 +66,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
 
   async function onConnect({ connectionParams, extra: { connection } }: ProtocolContext): Promise<boolean> {
     try {
-      connection.secret = secretFromParameters(connectionParams) ?? secretFromHeaders(connection.headers);
+      connection.secret = secretFromParameters(connectionParams) ?? secretFromHeaders(connection.rawHeaders);
       await authentication.authenticate(connection.secret);
       return true;
     } catch (error) {

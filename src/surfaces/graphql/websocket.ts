@@ -67,9 +67,9 @@ export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEn
 
   function accept(socket: WebSocket, exchange: UpgradeExchange): void {
     const { requestId, logger } = exchange;
-    const { headers } = exchange.request;
+    const { rawHeaders } = exchange.request;
     const paced = createPacedSocket(socket);
-    const connection: Connection = { headers, paced, requestId, logger, operationCount: 0, lastHeardMs: Date.now() };
+    const connection: Connection = { rawHeaders, paced, requestId, logger, operationCount: 0, lastHeardMs: Date.now() };
     connections.set(socket, connection);
     const fail = (error: unknown) => {
       if (error instanceof Error && error.message.startsWith('Unexpected message of type')) {

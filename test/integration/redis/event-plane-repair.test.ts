@@ -153,6 +153,20 @@ test('with SQL away as well, the changes come at once and the deletion when SQL 
   expect(listener.changes.map(({ operation }) => operation)).toEqual(['APPEND', 'DELETE']);
 });
 
+test('a SQL that hangs holds up the repair for a second only', async () => {
+  const server = await start();
+  const writer = await open(server);
+  const reader = await open(server, { padExists: () => new Promise(() => undefined) });
+  const pad = newPad();
+  const listener = listen(await reader.eventPlane.subscribe(pad, {}));
+  const dropped = new Promise((resolve) => reader.redis.subscriber.once('close', resolve));
+  reader.redis.subscriber.stream.destroy();
+  await dropped;
+  await writer.dataPlane.appendEntry(pad, { content: 'missed' });
+  await until('it has come', () => listener.changes.length === 1, 3000);
+  expect(listener.changes[0]).toMatchObject({ operation: 'APPEND', replayed: true });
+});
+
 test('Redis killed and restarted again and again loses nothing that was acknowledged', async () => {
   const server = await start({ appendFsync: 'always' });
   const writer = await open(server);
