@@ -1,6 +1,7 @@
 // The composition root: builds everything out of a Config, opens connections, closes them in order.
 import { ConfigurationError, type Config } from './config.js';
 import { createDomain, type RunRuntime } from './domain.js';
+import { createAgentTokenService } from './identity/agent-token-service.js';
 import { createApiKeyService } from './identity/api-key-service.js';
 import { createAuthentication } from './identity/authentication.js';
 import { ensureDevelopmentUser } from './identity/development-user.js';
@@ -101,6 +102,7 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
   const services = overrideServices({
     users: createUserService({ prisma, authentication, cancelRuns, purgeOwner }),
     apiKeys: createApiKeyService({ prisma, authentication, now }),
+    agentTokens: createAgentTokenService({ prisma, authentication, now }),
     threads: createThreadService({ prisma, cancelRuns, purgeOwner }),
     messages: createMessageService({ prisma, maxContentBytes }),
     scratchpads,

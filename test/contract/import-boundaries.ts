@@ -27,7 +27,7 @@ const order = [
 const entryPoints = /^src\/(main|worker|cli)\.ts$/;
 const sqlOwners = [
   /^src\/infra\//,
-  /^src\/(identity|threads|assistants)\/(authentication|development-user|[a-z-]+-service)\.ts$/,
+  /^src\/(identity|threads|assistants)\/(authentication|credential-rows|development-user|[a-z-]+-service)\.ts$/,
   /^src\/threads\/idle-thread\.ts$/,
   /^src\/scratchpads\/(identity-plane|purge-queue|row-index)\.ts$/,
   /^src\/research\/(run-[a-z-]+|sql-conversation)\.ts$/,
