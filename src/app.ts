@@ -19,6 +19,7 @@ import { openStores, type OpenStores } from './stores.js';
 import { createContext, type Services } from './surfaces/graphql/context.js';
 import { createSchema } from './surfaces/graphql/schema.js';
 import { createGraphqlServer } from './surfaces/graphql/server.js';
+import { createMcpSurface } from './surfaces/mcp/mcp-surface.js';
 import { createMessageService } from './threads/message-service.js';
 import { createThreadService } from './threads/thread-service.js';
 
@@ -127,6 +128,11 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
       })
     : undefined;
 
+  const translateError = (error: unknown): unknown => {
+    if (error instanceof DomainError || !isSqlUnavailable(error)) return error;
+    metrics.storeFailed('SQL');
+    return unavailable('SQL', error);
+  };
   const graphql = createGraphqlServer({
     schema: createSchema(prisma),
     authentication,
@@ -136,18 +142,18 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
     maxMessageBytes: config.maxBodyBytes,
     logger,
     metrics,
-    translateError: (error) => {
-      if (error instanceof DomainError || !isSqlUnavailable(error)) return error;
-      metrics.storeFailed('SQL');
-      return unavailable('SQL', error);
-    },
+    translateError,
   });
+  const mcp = createMcpSurface({ authentication, scratchpads: services.scratchpads, translateError });
   const http = createHttpServer({
     host: config.host,
     port: config.port,
     maxBodyBytes: config.maxBodyBytes,
     corsOrigins: config.corsOrigins,
-    surfaces: [{ path: '/graphql', surface: graphql }],
+    surfaces: [
+      { path: '/graphql', surface: graphql },
+      { path: '/mcp', surface: mcp },
+    ],
     readiness: () => askStores(stores),
     logger,
     metrics,
