@@ -58,7 +58,7 @@ function showVerdicts(working: RunRecording, failing: RunRecording): boolean {
   const verdicts = judge(working, failing);
   for (const { name, faults } of verdicts) {
     print(`${name}=${faults.length === 0 ? 'PASS' : 'FAIL'}`);
-    for (const fault of faults) print(`  ${fault}`);
+    for (const fault of new Set(faults)) print(`  ${fault}`);
   }
   return verdicts.every(({ faults }) => faults.length === 0);
 }
