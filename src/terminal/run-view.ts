@@ -42,7 +42,8 @@ const styleOfNote = (note: string): Style => noteStyles.find(([marker]) => note.
 
 export function createRunView(options: RunViewOptions): RunView {
   const { writeProgress, writeAnswer, isOneScreen, colours, width } = options;
-  const paint = (style: Style, text: string): string => (colours ? styleText(style, text) : text);
+  const paint = (style: Style, text: string): string =>
+    colours ? styleText(style, text, { validateStream: false }) : text;
   const names = new Map<string, string>();
   const thoughts = new Map<string, string>();
   const reports = new Map<string, string>();
@@ -51,8 +52,10 @@ export function createRunView(options: RunViewOptions): RunView {
   let isMidAnswer = false;
 
   function line(text: string): void {
-    if (isMidAnswer && isOneScreen) writeAnswer('\n\n');
-    isMidAnswer = false;
+    if (isMidAnswer && isOneScreen) {
+      writeAnswer('\n\n');
+      isMidAnswer = false;
+    }
     writeProgress(`${text}\n`);
   }
 

@@ -205,6 +205,40 @@ const latestRun = async (): Promise<{ id: string }> =>
     await runtime.service.psql<{ id: string }>(`SELECT id FROM runs WHERE kind = 'RESEARCH' ORDER BY id DESC LIMIT 1`)
   )[0]!;
 
+describe('a conversation that a crash left between two results', () => {
+  it('is closed by the next run before its first request, for good', async () => {
+    const { client } = runtime.tenant;
+    const threadId = await createThread(client);
+    const conversation = runtime.dependencies.conversationOf(threadId);
+    const call = (id: string) => ({ id, name: 'read_scratchpad', arguments: '{}' });
+    await conversation.append({ role: 'user', content: 'Earlier.' });
+    await conversation.append({ role: 'assistant', content: '', toolCalls: [call('a'), call('b'), call('c')] });
+    await conversation.append({ role: 'tool', toolCallId: 'b', content: 'the pad', isError: false });
+
+    runtime.supervisor(withEvidence(), textReply('Answer.'));
+    await startResearch(client, threadId);
+    await runtime.idle();
+    const first = runtime.model.requests.find(isSupervisor)!;
+    expect(first.body.messages.slice(1).map(({ role, tool_call_id }) => tool_call_id ?? role)).toEqual([
+      'user',
+      'assistant',
+      'a',
+      'b',
+      'c',
+      'user',
+    ]);
+    expect(answerTo(first, 'b')).toBe('the pad');
+    for (const id of ['a', 'c']) expect(JSON.parse(answerTo(first, id))).toMatchObject({ code: 'INTERRUPTED' });
+    const stored = await conversation.read();
+    expect(stored.flatMap((message) => (message.role === 'tool' ? [message.toolCallId] : []))).toEqual([
+      'b',
+      'a',
+      'c',
+      'd',
+    ]);
+  });
+});
+
 describe('the end of a run', () => {
   it('is stored when SQL is away for a moment, and told once although an answer was lost', async () => {
     const { runStore } = runtime.dependencies;
