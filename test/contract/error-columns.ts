@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { WebSocket, type RawData } from 'ws';
 import type { ErrorCode } from '../../src/shared/errors.js';
+import { createGraphqlClient } from '../support/graphql-client.js';
+import { createToken } from '../support/operations.js';
 import { bearer, wires, type WireAnswer, type WireName, type WireResult } from '../support/wire.js';
 
 /** Something that a client tries to do, said without any surface. */
@@ -32,6 +34,8 @@ export interface SlowReading {
 /** One surface over one transport. A later one (REST, MCP, the client) is a further column. */
 export interface Column {
   name: string;
+  /** Makes the secret that this surface wants out of a tenant's, while everything still works. */
+  prepare?(this: void, url: string, secret: string, scratchpadId: string): Promise<string>;
   /** @returns undefined when this column has no such operation */
   attempt(url: string, secret: string, attempt: Attempt): Promise<Raised | undefined>;
   /** Subscribes, stops reading while `flood` runs, and then reads to the end. Undefined: it has no subscriptions. */
@@ -130,9 +134,66 @@ const readSlowlyOverWebSocket: Column['readTooSlowly'] = async (url, secret, scr
   return slowReading(results);
 };
 
+const tools: Partial<Record<Attempt['to'], (attempt: never) => { name: string; arguments: object }>> = {
+  append: ({ content }: { content: string }) => ({ name: 'append_scratchpad', arguments: { note: content } }),
+  'set content': ({ text }: { text: string }) => ({ name: 'update_scratchpad', arguments: { content: text } }),
+};
+
+interface RpcAnswer {
+  result?: { content: { text: string }[]; isError: boolean };
+  error?: { message: string; data: { code: ErrorCode } };
+}
+
+interface ToolFailure extends Record<string, unknown> {
+  is_error: true;
+  code: ErrorCode;
+  error: string;
+}
+
+/** The pad that each token is for. */
+const padOfToken = new Map<string, string>();
+
+const mcpColumn: Column = {
+  name: 'MCP',
+  async prepare(url, secret, scratchpadId) {
+    const token = await createToken(createGraphqlClient(url, secret), scratchpadId, 'SUPERVISOR');
+    padOfToken.set(token.secret, scratchpadId);
+    return token.secret;
+  },
+  async attempt(url, secret, attempt) {
+    const params = tools[attempt.to]?.(attempt as never);
+    if (!params || 'expectedVersion' in attempt || 'idempotencyKey' in attempt) return undefined;
+    // No tool takes a pad: of another one than its own an agent cannot even ask.
+    const padId = padOfToken.get(secret);
+    if (padId !== undefined && 'scratchpadId' in attempt && attempt.scratchpadId !== padId) return undefined;
+    const response = await fetch(`${url}/mcp`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...bearer(secret),
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    });
+    const text = await response.text();
+    const { result, error } = JSON.parse(text) as RpcAnswer;
+    const bytes = `${JSON.stringify([...response.headers])}\n${text}`;
+    if (error) {
+      const { code, ...details } = error.data;
+      return { code, message: error.message, details, bytes };
+    }
+    // What is "note" to a model is "content" elsewhere.
+    const told = (result?.content[0]?.text ?? '').replaceAll(/\bnote\b/g, 'content');
+    if (result?.isError !== true) throw new Error(`expected an error: ${text}`);
+    const { code, error: message, is_error: _, ...details } = JSON.parse(told) as ToolFailure;
+    return { code, message, details, bytes };
+  },
+};
+
 export const columns: Column[] = [
   graphqlColumn('HTTP'),
   graphqlColumn('HTTP with its own media type'),
   graphqlColumn('SSE', { readTooSlowly: readSlowlyOverSse }),
   graphqlColumn('WebSocket', { readTooSlowly: readSlowlyOverWebSocket }),
+  mcpColumn,
 ];

@@ -192,10 +192,18 @@ describe.each(cases)('%s by %s', (code, _name, { secret, attempt, arrange }) => 
       await appendEntry(alice.client, scratchpadId, 'first', 'used');
     }
     const raised = new Map<string, Raised>();
+    const secrets = new Map<string, string>();
+    for (const { name, prepare } of columns) {
+      if (!secret && prepare) secrets.set(name, await prepare(service.url, alice.secret, scratchpadId));
+    }
     const restore = await arrange?.(scratchpadId);
     try {
       for (const column of columns) {
-        const failure = await column.attempt(service.url, secret ?? alice.secret, attempt(scratchpadId));
+        const failure = await column.attempt(
+          service.url,
+          secret ?? secrets.get(column.name) ?? alice.secret,
+          attempt(scratchpadId),
+        );
         if (failure) raised.set(column.name, failure);
       }
     } finally {
