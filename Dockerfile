@@ -28,5 +28,5 @@ USER node
 EXPOSE 4000
 HEALTHCHECK --interval=5s --timeout=3s --start-period=20s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then((response) => process.exit(response.ok ? 0 : 1), () => process.exit(1))"]
-# Node itself is process 1, so that SIGTERM reaches the server.
+# Node itself is process 1, so that SIGTERM reaches the server. A process that only executes runs: `node dist/worker.js`.
 CMD ["node", "dist/main.js"]

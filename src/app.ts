@@ -1,5 +1,6 @@
 // The composition root: builds everything out of a Config, opens connections, closes them in order.
-import type { Config } from './config.js';
+import { ConfigurationError, type Config } from './config.js';
+import { createDomain, type RunRuntime } from './domain.js';
 import { createApiKeyService } from './identity/api-key-service.js';
 import { createAuthentication } from './identity/authentication.js';
 import { ensureDevelopmentUser } from './identity/development-user.js';
@@ -8,13 +9,7 @@ import { createHttpServer } from './infra/http.js';
 import { createMetrics, type Metrics } from './infra/metrics.js';
 import { pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
-import { createDataPlane } from './scratchpads/data-plane.js';
-import { createEventPlane } from './scratchpads/event-plane.js';
-import { createIdentityPlane } from './scratchpads/identity-plane.js';
-import { createNotebookConverger } from './scratchpads/legacy-notebook.js';
-import { createPurgeQueue } from './scratchpads/purge-queue.js';
-import { createPurge } from './scratchpads/purge.js';
-import { createScratchpadService } from './scratchpads/scratchpad-service.js';
+import { createRunService } from './research/run-service.js';
 import { systemClock, type Clock } from './shared/clock.js';
 import { DomainError, unavailable } from './shared/errors.js';
 import type { Logger } from './shared/logger.js';
@@ -41,13 +36,13 @@ interface Options {
   now?: Clock;
   /** Called once for each SQL statement: how tests count them. */
   onStatement?: () => void;
+  /** Stands in for what executes runs, in tests. */
+  runRuntime?: RunRuntime | undefined;
   /** Called when this process lost its data directory to another one: it has to end without touching it. */
   onDirectoryLost?: () => void;
   /** Tests put a broken service into the place of a whole one. */
   overrideServices?: (services: Services) => Services;
 }
-
-const purgeIntervalMs = 2000;
 
 /** A database that lacks migrations is not served: its operator decides when to migrate. */
 async function refuseDatabaseBehind(database: Database): Promise<void> {
@@ -64,13 +59,18 @@ const answers = (ping: Promise<void>): Promise<boolean> =>
     () => false,
   );
 
+async function askStores({ database, redis }: OpenStores): Promise<{ sql: boolean; redis: boolean }> {
+  const [sql, keyValue] = await Promise.all([answers(database.ping()), answers(redis.ping())]);
+  return { sql, redis: keyValue };
+}
+
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
 export async function createApp(config: Config, options: Options): Promise<App> {
-  const { logger, now = systemClock, overrideServices = (services) => services } = options;
+  const { logger, now = systemClock, runRuntime, overrideServices = (services) => services } = options;
   const metrics = createMetrics();
   const { stores, close: closeStores } = await openStores(config, options);
   try {
-    return await startApp(config, stores, { logger, now, overrideServices, metrics, closeStores });
+    return await startApp(config, stores, { logger, now, overrideServices, metrics, closeStores, runRuntime });
   } catch (error) {
     await closeStores();
     throw error;
@@ -83,38 +83,37 @@ interface Parts {
   overrideServices: (services: Services) => Services;
   metrics: Metrics;
   closeStores: () => Promise<void>;
+  runRuntime: RunRuntime | undefined;
 }
 
-async function startApp(config: Config, { database, redis: connections }: OpenStores, parts: Parts): Promise<App> {
-  const { logger, now, overrideServices, metrics, closeStores } = parts;
+async function startApp(config: Config, stores: OpenStores, parts: Parts): Promise<App> {
+  const { database, redis: connections } = stores;
+  const { logger, now, overrideServices, metrics, closeStores, runRuntime } = parts;
   const redis = { ...connections, onFailure: () => metrics.storeFailed('Redis') };
   const { prisma } = database;
   await refuseDatabaseBehind(database);
 
   const authentication = createAuthentication({ prisma, administratorSecret: config.administratorSecret, now, logger });
-  const identityPlane = createIdentityPlane({ prisma, now });
-  const dataPlane = createDataPlane({ redis, limits: config });
-  const eventPlane = createEventPlane({
-    redis,
-    dataPlane,
-    padExists: (pad) => identityPlane.existsNow(pad.ownerId, pad.scratchpadId),
-    bufferEvents: config.subscriberBufferEvents,
-    logger,
-  });
-  const purge = createPurge({ queue: createPurgeQueue({ prisma }), redis, logger, intervalMs: purgeIntervalMs });
-  const purgeOwner = (ownerId: string): Promise<void> => purge.drainOwner(ownerId);
-
+  const domain = createDomain(config, { stores: { prisma, redis }, hooks: metrics, now, logger, runRuntime });
+  const { scratchpads, assistants, cancellation, cancelRuns, purgeOwner } = domain;
+  const { dispatcher, events: runEvents } = domain.runRuntime;
+  const { maxContentBytes } = config;
   const services = overrideServices({
-    users: createUserService({ prisma, authentication, purgeOwner }),
+    users: createUserService({ prisma, authentication, cancelRuns, purgeOwner }),
     apiKeys: createApiKeyService({ prisma, authentication, now }),
-    threads: createThreadService({ prisma, purgeOwner }),
-    messages: createMessageService({ prisma, maxContentBytes: config.maxContentBytes }),
-    scratchpads: createScratchpadService({
-      identityPlane,
-      dataPlane,
-      eventPlane,
-      convergeNotebook: createNotebookConverger({ redis, limits: config }),
-      purgeOwner,
+    threads: createThreadService({ prisma, cancelRuns, purgeOwner }),
+    messages: createMessageService({ prisma, maxContentBytes }),
+    scratchpads,
+    assistants,
+    runs: createRunService({
+      prisma,
+      assistants,
+      scratchpads,
+      cancellation,
+      dispatcher,
+      runEvents,
+      provider: { baseUrl: config.llmBaseUrl, model: config.llmModel },
+      maxContentBytes,
       logger,
     }),
   });
@@ -147,25 +146,70 @@ async function startApp(config: Config, { database, redis: connections }: OpenSt
     maxBodyBytes: config.maxBodyBytes,
     corsOrigins: config.corsOrigins,
     surfaces: [{ path: '/graphql', surface: graphql }],
-    readiness: async () => {
-      const [sql, keyValue] = await Promise.all([answers(database.ping()), answers(redis.ping())]);
-      return { sql, redis: keyValue };
-    },
+    readiness: () => askStores(stores),
     logger,
     metrics,
   });
-  metrics.watchPurgeBacklog(() => purge.backlog());
-  purge.start();
+  metrics.watchPurgeBacklog(() => domain.purgeBacklog());
+  metrics.watchWaitingRuns(() => domain.waitingRuns());
   const { url } = await http.listen();
+  domain.start();
 
   return {
     url,
     developmentSecret,
     async close() {
-      await http.close();
-      eventPlane.close();
-      await Promise.all([purge.close(), authentication.close()]);
+      // Side by side: each has its own time to let what is under way end.
+      await Promise.all([http.close(), domain.close()]);
+      await authentication.close();
       await closeStores();
     },
   };
+}
+
+/** A process that executes runs, and answers its operator alone. */
+export type RunWorker = Pick<App, 'url' | 'close'>;
+
+/** @throws ConfigurationError when this process could execute nothing */
+function requireWork({ databaseUrl, redisUrl, llmBaseUrl, runWorkers }: Config): void {
+  if (databaseUrl === undefined || redisUrl === undefined) {
+    throw new ConfigurationError('A worker shares its stores with a server: set DATABASE_URL and REDIS_URL');
+  }
+  if (llmBaseUrl === undefined) throw new ConfigurationError('A worker needs a model to run: set LLM_BASE_URL');
+  if (runWorkers === 0) throw new ConfigurationError('A worker with RUN_WORKERS=0 has nothing to do: unset it');
+}
+
+/** Opens the stores and starts to execute runs. @throws Error that says what to do when it cannot start */
+export async function createRunWorker(config: Config, { logger }: { logger: Logger }): Promise<RunWorker> {
+  requireWork(config);
+  const metrics = createMetrics();
+  const { stores, close: closeStores } = await openStores(config, { logger });
+  try {
+    await refuseDatabaseBehind(stores.database);
+    const redis = { ...stores.redis, onFailure: () => metrics.storeFailed('Redis') };
+    const { prisma } = stores.database;
+    const domain = createDomain(config, { stores: { prisma, redis }, hooks: metrics, now: systemClock, logger });
+    const http = createHttpServer({
+      host: config.host,
+      port: config.port,
+      maxBodyBytes: config.maxBodyBytes,
+      corsOrigins: [],
+      surfaces: [],
+      readiness: () => askStores(stores),
+      logger,
+      metrics,
+    });
+    const { url } = await http.listen();
+    domain.start();
+    return {
+      url,
+      async close() {
+        await Promise.all([http.close(), domain.close()]);
+        await closeStores();
+      },
+    };
+  } catch (error) {
+    await closeStores();
+    throw error;
+  }
 }

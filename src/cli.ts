@@ -1,17 +1,23 @@
-// The operator's commands: migrate, user, key, doctor. They use the same environment as the server.
-import { Command, InvalidArgumentError } from 'commander';
+// The operator's commands: migrate, user, key, doctor. They use the same environment as the server. And research, for a person at a terminal.
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { createApp } from './app.js';
+import { createGraphqlClient, endpointOf } from './client/graphql-client.js';
 import { ConfigurationError, readConfig } from './config.js';
 import { createApiKeyService, type ApiKeyService } from './identity/api-key-service.js';
 import type { Principal } from './identity/principal.js';
 import { createUserService } from './identity/user-service.js';
+import { DataDirectoryInUseError } from './infra/data-directory.js';
 import { applyMigrations, pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
+import { createRunJobs } from './research/run-jobs.js';
 import { createPurgeQueue } from './scratchpads/purge-queue.js';
 import { inspect } from './scratchpads/doctor.js';
 import { createRowIndex } from './scratchpads/row-index.js';
 import { systemClock } from './shared/clock.js';
 import { createLogger } from './shared/logger.js';
 import { explainFailure, openDatabaseOnly, openStores } from './stores.js';
+import { describeFailure, research } from './terminal/research-command.js';
+import { createRunView } from './terminal/run-view.js';
 
 // What goes wrong is said at the end, in words.
 const logger = createLogger('error', process.stderr);
@@ -60,6 +66,108 @@ function parseInstant(text: string): Date {
   return date;
 }
 
+function parseAddress(text: string): string {
+  try {
+    return endpointOf(text);
+  } catch {
+    throw new InvalidArgumentError('Give the address of a server such as http://127.0.0.1:4000.');
+  }
+}
+
+function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('Give a whole number of at least 1.');
+  return Number(text);
+}
+
+interface ResearchOptions {
+  url?: string;
+  key?: string;
+  model?: string;
+  maxTurns?: number;
+  maxWorkers?: number;
+}
+
+interface Reachable {
+  url: string;
+  key: string;
+  close(): Promise<void>;
+}
+
+/** A server of this process alone, on the stores and with the model that the environment names. @throws Error that says what is missing */
+async function startOwnServer({ key, model }: ResearchOptions): Promise<Reachable> {
+  const config = readConfig({ ...process.env, HOST: '127.0.0.1', PORT: '0', GRAPHIQL: 'false' });
+  if (config.llmBaseUrl === undefined) {
+    throw new Error(
+      'No model is configured. Set LLM_BASE_URL, LLM_API_KEY and LLM_MODEL to any OpenAI-compatible endpoint ' +
+        '(docs/guides/providers.md), or name a running server with --url. script/demo shows a research run without any.',
+    );
+  }
+  if (config.llmModel === undefined && model === undefined) {
+    throw new Error('No model is named: set LLM_MODEL, or give one with --model.');
+  }
+  if (config.searxngUrl === undefined) {
+    process.stderr.write('SEARXNG_URL is not set: workers can read pages, and cannot search for any.\n');
+  }
+  if (!config.embedded && key === undefined) {
+    throw new Error('These stores have users of their own: give one of their keys with --key or SCRATCHPAD_API_KEY.');
+  }
+  const starting = createApp(
+    // Nobody else may be there to execute the run.
+    { ...config, runWorkers: Math.max(config.runWorkers, 1) },
+    {
+      logger: createLogger(process.env['LOG_LEVEL'] ? config.logLevel : 'error', process.stderr),
+      onDirectoryLost: () => process.exit(1),
+    },
+  );
+  const app = await starting.catch((error: unknown) => {
+    if (!(error instanceof DataDirectoryInUseError)) throw error;
+    throw new Error(`${error.message} Or let a running server do it: --url http://127.0.0.1:4000 --key …`, {
+      cause: error,
+    });
+  });
+  return { url: app.url, key: key ?? app.developmentSecret ?? '', close: () => app.close() };
+}
+
+function reachServer(options: ResearchOptions): Promise<Reachable> | Reachable {
+  const { url, key } = options;
+  if (url === undefined) return startOwnServer(options);
+  if (key === undefined) throw new Error('A key is needed for this server: give it with --key or SCRATCHPAD_API_KEY.');
+  return { url, key, close: async () => {} };
+}
+
+async function runResearch(question: string, options: ResearchOptions): Promise<void> {
+  const { model, maxTurns, maxWorkers } = options;
+  const server = await reachServer(options);
+  const writeAnswer = (text: string): boolean => process.stdout.write(text);
+  const view = createRunView({
+    // The answer alone goes to stdout, so that it can be redirected.
+    writeProgress: (text) => process.stderr.write(text),
+    writeAnswer,
+    isOneScreen: process.stdout.isTTY && process.stderr.isTTY,
+    colours: process.stderr.isTTY && !process.env['NO_COLOR'],
+    width: Math.min(process.stderr.columns ?? 100, 120),
+  });
+  try {
+    process.exitCode = await research(
+      { question, model, maxTurns, maxWorkers },
+      {
+        client: createGraphqlClient(server),
+        view,
+        writeAnswer,
+        onInterrupt(callback) {
+          process.on('SIGINT', callback).on('SIGTERM', callback);
+          return () => process.off('SIGINT', callback).off('SIGTERM', callback);
+        },
+      },
+    );
+  } catch (error) {
+    view.close();
+    throw new Error(describeFailure(error), { cause: error });
+  } finally {
+    await server.close();
+  }
+}
+
 const program = new Command('cli').description('Operates a Scratchpad installation.').showHelpAfterError();
 
 program
@@ -79,8 +187,9 @@ user
   .requiredOption('--name <name>', 'what a person calls it')
   .action(({ name }: { name: string }) =>
     withUpToDateDatabase(async ({ prisma }) => {
-      // Nothing is purged by a creation.
-      const users = createUserService({ prisma, authentication, purgeOwner: async () => {} });
+      // A creation cancels and purges nothing.
+      const nothing = async (): Promise<void> => {};
+      const users = createUserService({ prisma, authentication, cancelRuns: nothing, purgeOwner: nothing });
       const created = await users.create({ kind: 'administrator' }, { name });
       print(`user    ${created.user.id}`);
       print(`secret  ${created.secret}`);
@@ -153,9 +262,11 @@ program
     try {
       const { prisma } = stores.database;
       await refuseDatabaseBehind(stores.database);
+      const jobs = createRunJobs(stores.redis, logger);
       const findings = await inspect({
         redis: stores.redis,
         rows: createRowIndex({ prisma }),
+        removeJob: (runId) => jobs.remove(runId),
         fix: fix === true,
       });
       for (const finding of findings) print(`${finding.key}  ${finding.reason}${fix ? '  removed' : ''}`);
@@ -166,6 +277,19 @@ program
       await close();
     }
   });
+
+program
+  .command('research')
+  .description('researches a question and shows how; the answer alone goes to stdout')
+  .argument('<question>')
+  .addOption(
+    new Option('--url <address>', 'a running server; without it one is started for this run').argParser(parseAddress),
+  )
+  .addOption(new Option('--key <secret>', 'an API key of that server').env('SCRATCHPAD_API_KEY'))
+  .option('--model <name>', 'instead of the one that the server is configured for')
+  .option('--max-turns <count>', 'turns of the supervisor and of each worker', parseCount)
+  .option('--max-workers <count>', 'workers side by side', parseCount)
+  .action(runResearch);
 
 try {
   await program.parseAsync();

@@ -26,6 +26,11 @@ const secret = z
     'must consist of visible ASCII characters without spaces: it travels in a header',
   );
 
+/** A key of somebody else's making: any length, but fit for a header. */
+const headerText = z
+  .string()
+  .refine((text) => /^[\x21-\x7e]+$/.test(text), 'must consist of visible ASCII characters without spaces');
+
 const origins = z.string().transform((text, context) => {
   const list = text
     .split(',')
@@ -54,6 +59,15 @@ const environment = z.object({
   MAX_ENTRIES: wholeNumber(1).default(100_000),
   FORMATTED_VIEW_MAX_BYTES: wholeNumber(1024).default(65_536),
   SUBSCRIBER_BUFFER_EVENTS: wholeNumber(1).default(1000),
+  LLM_BASE_URL: urlOf('http:', 'https:').optional(),
+  LLM_API_KEY: headerText.optional(),
+  LLM_MODEL: headerText.optional(),
+  SEARXNG_URL: urlOf('http:', 'https:').optional(),
+  RUN_WORKERS: wholeNumber(0, 1000).default(2),
+  RUN_MAX_SECONDS: wholeNumber(1, 604_800).default(1800),
+  RUN_EVENTS_TTL_SECONDS: wholeNumber(1, 315_360_000).default(86_400),
+  CONTEXT_MAX_TOKENS: wholeNumber(1000).default(100_000),
+  WEB_ALLOW_PRIVATE_HOSTS: flag.default(false),
   CORS_ORIGINS: origins.default([]),
   GRAPHIQL: flag.optional(),
   INTROSPECTION: flag.optional(),
@@ -87,6 +101,18 @@ export interface Config {
   readonly maxEntries: number;
   readonly formattedViewMaxBytes: number;
   readonly subscriberBufferEvents: number;
+  /** An OpenAI-compatible endpoint. Undefined: this server starts no runs. */
+  readonly llmBaseUrl: string | undefined;
+  readonly llmApiKey: string | undefined;
+  /** For runs whose assistant and caller name none. */
+  readonly llmModel: string | undefined;
+  readonly searxngUrl: string | undefined;
+  /** Root runs side by side in this process; 0 leaves them to others. */
+  readonly runWorkers: number;
+  readonly runMaxSeconds: number;
+  readonly runEventsTtlSeconds: number;
+  readonly contextMaxTokens: number;
+  readonly webAllowPrivateHosts: boolean;
   readonly corsOrigins: readonly string[];
   readonly graphiql: boolean;
   readonly introspection: boolean;
@@ -129,6 +155,15 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     maxEntries: values.MAX_ENTRIES,
     formattedViewMaxBytes: values.FORMATTED_VIEW_MAX_BYTES,
     subscriberBufferEvents: values.SUBSCRIBER_BUFFER_EVENTS,
+    llmBaseUrl: values.LLM_BASE_URL,
+    llmApiKey: values.LLM_API_KEY,
+    llmModel: values.LLM_MODEL,
+    searxngUrl: values.SEARXNG_URL,
+    runWorkers: values.RUN_WORKERS,
+    runMaxSeconds: values.RUN_MAX_SECONDS,
+    runEventsTtlSeconds: values.RUN_EVENTS_TTL_SECONDS,
+    contextMaxTokens: values.CONTEXT_MAX_TOKENS,
+    webAllowPrivateHosts: values.WEB_ALLOW_PRIVATE_HOSTS,
     corsOrigins: values.CORS_ORIGINS,
     graphiql: values.GRAPHIQL ?? embedded,
     introspection: values.INTROSPECTION ?? embedded,

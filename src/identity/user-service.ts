@@ -27,12 +27,15 @@ export interface UserService {
 interface Dependencies {
   prisma: Pick<PrismaClient, 'user'>;
   authentication: Pick<Authentication, 'forgetUser'>;
+  /** Called before a user goes. */
+  cancelRuns: (scope: { ownerId: string }) => Promise<void>;
   /** Makes Redis follow the delete that was just committed; never throws. */
   purgeOwner: (ownerId: string) => Promise<void>;
 }
 
-export function createUserService({ prisma, authentication, purgeOwner }: Dependencies): UserService {
+export function createUserService({ prisma, authentication, cancelRuns, purgeOwner }: Dependencies): UserService {
   async function remove(userId: string): Promise<string> {
+    await cancelRuns({ ownerId: userId });
     const { count } = await prisma.user.deleteMany({ where: { id: userId } });
     if (count === 0) throw notFound();
     authentication.forgetUser(userId);

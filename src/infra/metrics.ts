@@ -18,10 +18,18 @@ export interface Metrics {
   storeFailed(store: 'SQL' | 'Redis'): void;
   /** `read` is asked at every scrape; when it fails or hangs, the last figure stays. */
   watchPurgeBacklog(read: () => Promise<number>): void;
+  /** The same. */
+  watchWaitingRuns(read: () => Promise<number>): void;
+  runStarted(): void;
+  /** @param outcome a status, or the code of a failure: never free text, it is a label */
+  runEnded(outcome: string, seconds: number): void;
+  /** A run was ended in the place of the process that executed it. */
+  runLost(): void;
   expose(): Promise<{ contentType: string; body: string }>;
 }
 
 const latencyBucketsSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+const runBucketsSeconds = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600];
 const collectTimeoutMs = 1000;
 
 const withTimeout = <Value>(promise: Promise<Value>, timeoutMs: number): Promise<Value> => {
@@ -65,6 +73,38 @@ export function createMetrics(): Metrics {
     SQL: new Counter({ name: 'scratchpad_sql_errors_total', help: 'Failed calls to the SQL database.', registers }),
     Redis: new Counter({ name: 'scratchpad_redis_errors_total', help: 'Failed calls to Redis.', registers }),
   };
+  const executingRuns = new Gauge({
+    name: 'scratchpad_executing_runs',
+    help: 'Runs that this process executes now, without the workers that they delegated to.',
+    registers,
+  });
+  const endedRuns = new Counter({
+    name: 'scratchpad_runs_total',
+    help: 'Runs that ended in this process, without the workers that they delegated to, by status or code of failure.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const runDuration = new Histogram({
+    name: 'scratchpad_run_duration_seconds',
+    help: 'Time from the beginning of the execution of a run to its end.',
+    buckets: runBucketsSeconds,
+    registers,
+  });
+
+  function watch(name: string, help: string, read: () => Promise<number>): void {
+    const gauge: Gauge = new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        try {
+          gauge.set(await withTimeout(read(), collectTimeoutMs));
+        } catch {
+          // A store that is away must not take the other figures with it.
+        }
+      },
+    });
+  }
 
   return {
     requestFinished({ surface, outcome, seconds }) {
@@ -86,18 +126,25 @@ export function createMetrics(): Metrics {
     },
 
     watchPurgeBacklog(read) {
-      const backlog: Gauge = new Gauge({
-        name: 'scratchpad_purge_backlog',
-        help: 'Deleted resources whose Redis keys are not yet purged.',
-        registers,
-        async collect() {
-          try {
-            backlog.set(await withTimeout(read(), collectTimeoutMs));
-          } catch {
-            // A store that is away must not take the other figures with it.
-          }
-        },
-      });
+      watch('scratchpad_purge_backlog', 'Deleted resources whose Redis keys are not yet purged.', read);
+    },
+
+    watchWaitingRuns(read) {
+      watch('scratchpad_waiting_runs', 'Runs that wait for a free place, in all processes together.', read);
+    },
+
+    runStarted() {
+      executingRuns.inc();
+    },
+
+    runEnded(outcome, seconds) {
+      executingRuns.dec();
+      endedRuns.inc({ outcome });
+      runDuration.observe(seconds);
+    },
+
+    runLost() {
+      endedRuns.inc({ outcome: 'WORKER_LOST' });
     },
 
     async expose() {

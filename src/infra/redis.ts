@@ -18,6 +18,11 @@ export interface RedisConnections {
   readonly ready: () => Promise<void>;
   /** The same for the subscriber. */
   readonly subscriberReady: () => Promise<void>;
+  /**
+   * Another connection, for a queue: its commands wait for a Redis that is away, as long as it takes, and it may block. Whoever asks for it
+   * closes it; `close` disconnects what is left.
+   */
+  openQueueConnection(): Redis;
   /** @throws when Redis does not answer in time */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -45,8 +50,24 @@ const connectionOptions: RedisOptions = {
   reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false),
 };
 
-function connect(target: { redisUrl: string } | { path: string }, name: string, logger: Logger): Redis {
-  const options = { ...connectionOptions, connectionName: `scratchpad-${name}` };
+/** Longer than a queue blocks for its next job. */
+const blockingAnswerTimeoutMs = 15_000;
+
+const queueOptions: RedisOptions = {
+  ...connectionOptions,
+  maxRetriesPerRequest: null,
+  enableOfflineQueue: true,
+  autoResendUnfulfilledCommands: true,
+  socketTimeout: blockingAnswerTimeoutMs,
+};
+
+function connect(
+  target: { redisUrl: string } | { path: string },
+  name: string,
+  logger: Logger,
+  baseOptions = connectionOptions,
+): Redis {
+  const options = { ...baseOptions, connectionName: `scratchpad-${name}` };
   const redis = 'path' in target ? new Redis({ ...options, path: target.path }) : new Redis(target.redisUrl, options);
   let lastMessage: string | undefined;
   redis.on('error', (error: Error) => {
@@ -124,6 +145,7 @@ export async function openRedis(target: RedisTarget, logger: Logger): Promise<Re
   }
   const commands = connect(address, 'commands', logger);
   const subscriber = connect(address, 'subscriber', logger);
+  const queueConnections = new Set<Redis>();
   const ready = watchReadiness(commands);
   const subscriberReady = watchReadiness(subscriber);
 
@@ -141,12 +163,19 @@ export async function openRedis(target: RedisTarget, logger: Logger): Promise<Re
     subscriber,
     ready,
     subscriberReady,
+    openQueueConnection() {
+      const connection = connect(address, 'queue', logger, queueOptions);
+      queueConnections.add(connection);
+      connection.once('end', () => queueConnections.delete(connection));
+      return connection;
+    },
     async ping() {
       await ready();
       await commands.ping();
     },
     async close() {
       clearInterval(heartbeat);
+      for (const connection of queueConnections) connection.disconnect();
       await Promise.all([closeConnection(commands), closeConnection(subscriber)]);
       await server?.stop();
     },

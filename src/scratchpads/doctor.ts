@@ -7,6 +7,8 @@ export interface Rows {
   /** Those of `ids` that have a row, with their owners. */
   scratchpadsAmong(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   threadsAmong(ids: readonly string[]): Promise<ReadonlySet<string>>;
+  /** As for scratchpads. */
+  runsAmong(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
 /** A key that should not be there. */
@@ -17,41 +19,58 @@ export interface Finding {
 
 const keysAtOnce = 1000;
 
-/** Why a key should not be there, or undefined. */
-function reasonAgainst(
-  owner: KeyOwner,
-  pads: ReadonlyMap<string, string>,
-  threads: ReadonlySet<string>,
-): string | undefined {
-  if (owner.kind === 'scratchpad') {
-    return pads.get(owner.scratchpadId) === owner.ownerId ? undefined : 'its owner has no such scratchpad';
-  }
-  if (owner.kind === 'tombstone') {
-    return pads.has(owner.scratchpadId) ? 'it blocks a scratchpad that exists' : undefined;
-  }
-  if (owner.kind === 'thread') return threads.has(owner.threadId) ? undefined : 'there is no such thread';
-  return undefined; // the rows of runs are not known here
+interface KnownRows {
+  pads: ReadonlyMap<string, string>;
+  threads: ReadonlySet<string>;
+  runs: ReadonlyMap<string, string>;
 }
 
+/** Why a key should not be there, or undefined. */
+function reasonAgainst(owner: KeyOwner, { pads, threads, runs }: KnownRows): string | undefined {
+  switch (owner.kind) {
+    case 'scratchpad':
+      return pads.get(owner.scratchpadId) === owner.ownerId ? undefined : 'its owner has no such scratchpad';
+    case 'tombstone':
+      if (runs.has(owner.id)) return 'it blocks a run that exists';
+      return pads.has(owner.id) ? 'it blocks a scratchpad that exists' : undefined;
+    case 'thread':
+      return threads.has(owner.threadId) ? undefined : 'there is no such thread';
+    case 'run':
+      return runs.get(owner.runId) === owner.ownerId ? undefined : 'its owner has no such run';
+    default:
+      return runs.has(owner.runId) ? undefined : 'there is no such run';
+  }
+}
+
+const unlessEmpty = async <Found>(
+  ids: ReadonlySet<string>,
+  ask: (ids: readonly string[]) => Promise<Found>,
+  none: Found,
+): Promise<Found> => (ids.size > 0 ? await ask([...ids]) : none);
+
 /** The keys of one batch that should not be there. Rows are asked for after the keys were seen, and ids are never used again. */
-async function examine(keys: readonly string[], rows: Rows): Promise<Finding[]> {
+async function examine(keys: readonly string[], rows: Rows): Promise<(Finding & { owner: KeyOwner })[]> {
   const owned: { key: string; owner: KeyOwner }[] = [];
   const padIds = new Set<string>();
   const threadIds = new Set<string>();
+  const runIds = new Set<string>();
   for (const key of keys) {
     const owner = keyOwner(key);
     if (!owner) continue;
     owned.push({ key, owner });
-    if (owner.kind === 'scratchpad' || owner.kind === 'tombstone') padIds.add(owner.scratchpadId);
+    if (owner.kind === 'scratchpad') padIds.add(owner.scratchpadId);
     if (owner.kind === 'thread') threadIds.add(owner.threadId);
+    if (owner.kind === 'run' || owner.kind === 'job') runIds.add(owner.runId);
+    if (owner.kind === 'tombstone') (owner.id.startsWith('run_') ? runIds : padIds).add(owner.id);
   }
-  const [pads, threads] = await Promise.all([
-    padIds.size > 0 ? rows.scratchpadsAmong([...padIds]) : new Map<string, string>(),
-    threadIds.size > 0 ? rows.threadsAmong([...threadIds]) : new Set<string>(),
+  const [pads, threads, runs] = await Promise.all([
+    unlessEmpty(padIds, (ids) => rows.scratchpadsAmong(ids), new Map<string, string>()),
+    unlessEmpty(threadIds, (ids) => rows.threadsAmong(ids), new Set<string>()),
+    unlessEmpty(runIds, (ids) => rows.runsAmong(ids), new Map<string, string>()),
   ]);
   return owned.flatMap(({ key, owner }) => {
-    const reason = reasonAgainst(owner, pads, threads);
-    return reason === undefined ? [] : [{ key, reason }];
+    const reason = reasonAgainst(owner, { pads, threads, runs });
+    return reason === undefined ? [] : [{ key, reason, owner }];
   });
 }
 
@@ -63,10 +82,13 @@ async function examine(keys: readonly string[], rows: Rows): Promise<Finding[]> 
 export async function inspect({
   redis,
   rows,
+  removeJob,
   fix,
 }: {
   redis: RedisAccess;
   rows: Rows;
+  /** A job is more than its key. */
+  removeJob: (runId: string) => Promise<void>;
   fix: boolean;
 }): Promise<Finding[]> {
   const findings = new Map<string, Finding>();
@@ -78,8 +100,11 @@ export async function inspect({
       );
       cursor = next;
       const found = await examine(keys, rows);
-      for (const finding of found) findings.set(finding.key, finding); // SCAN may name a key twice
-      if (fix && found.length > 0) await askRedis(redis, () => redis.commands.unlink(found.map(({ key }) => key)));
+      for (const { key, reason } of found) findings.set(key, { key, reason }); // SCAN may name a key twice
+      if (!fix) continue;
+      const orphans = found.filter(({ owner }) => owner.kind !== 'job').map(({ key }) => key);
+      if (orphans.length > 0) await askRedis(redis, () => redis.commands.unlink(orphans));
+      for (const { owner } of found) if (owner.kind === 'job') await removeJob(owner.runId);
     } while (cursor !== '0');
   }
   return [...findings.values()];

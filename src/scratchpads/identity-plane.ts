@@ -1,5 +1,6 @@
 // The SQL side of scratchpads: which pad exists, whose it is, what it hangs on.
 import type { Prisma, PrismaClient, Scratchpad } from '../generated/prisma/client.js';
+import { visibleTo } from '../identity/visible-to.js';
 import type { Clock } from '../shared/clock.js';
 import { DomainError, notFound } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
@@ -76,7 +77,10 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
     async create(ownerId, threadId, metaData) {
       if (!isId('thread', threadId)) throw notFound();
       // Ownership is asked first: a unique violation would otherwise tell of another tenant's pad.
-      const thread = await prisma.thread.findFirst({ where: { id: threadId, ownerId }, select: { id: true } });
+      const thread = await prisma.thread.findFirst({
+        where: { id: threadId, ...visibleTo(ownerId) },
+        select: { id: true },
+      });
       if (!thread) throw notFound();
       try {
         return await prisma.scratchpad.create({ data: { id: createId('scratchpad'), ownerId, threadId, metaData } });

@@ -8,7 +8,7 @@ import { legacyNotebookKey } from './scratchpad-keys.js';
 /** What Redis still has to forget; triggers write one in the transaction that deletes the row. */
 export interface PurgeTask {
   readonly id: bigint;
-  readonly kind: 'SCRATCHPAD' | 'THREAD';
+  readonly kind: 'SCRATCHPAD' | 'THREAD' | 'RUN';
   readonly ownerId: string;
   readonly resourceId: string;
 }
@@ -35,6 +35,8 @@ export interface Purge {
 interface Dependencies {
   queue: PurgeQueue;
   redis: RedisAccess;
+  /** Lets Redis forget a deleted run; safe to repeat. */
+  purgeRun: (ownerId: string, runId: string) => Promise<void>;
   logger: Logger;
   /** How often the background loop looks for what is left. */
   intervalMs: number;
@@ -43,7 +45,7 @@ interface Dependencies {
 const batchSize = 100;
 const longestBackOffMs = 5000;
 
-export function createPurge({ queue, redis, logger, intervalMs }: Dependencies): Purge {
+export function createPurge({ queue, redis, purgeRun, logger, intervalMs }: Dependencies): Purge {
   const purgePad = createPadPurger(redis);
   const ending = new AbortController();
   let loop: Promise<void> = Promise.resolve();
@@ -54,6 +56,9 @@ export function createPurge({ queue, redis, logger, intervalMs }: Dependencies):
         return await purgePad({ ownerId: task.ownerId, scratchpadId: task.resourceId });
       case 'THREAD':
         await askRedis(redis, () => redis.commands.unlink(legacyNotebookKey(task.resourceId)));
+        return;
+      case 'RUN':
+        await purgeRun(task.ownerId, task.resourceId);
     }
   };
 

@@ -17,8 +17,23 @@ export const idempotencyKey = (pad: PadAddress, key: string): string =>
 /** A sorted set of the pad's idempotency keys that still live, by the time of their end: a purge finds them through it. */
 export const idempotencyIndexKey = (pad: PadAddress): string => `idempotency:${pad.ownerId}:${pad.scratchpadId}`;
 
-export const tombstoneKey = (scratchpadId: string): string => `tombstone:${scratchpadId}`;
+/** @param id a scratchpad's or a run's */
+export const tombstoneKey = (id: string): string => `tombstone:${id}`;
 export const runEventsKey = (ownerId: string, runId: string): string => `run:${ownerId}:${runId}:events`;
+
+/** The pub/sub channel that wakes those who read a run's events. */
+export const runEventsChannel = (ownerId: string, runId: string): string => `events:${ownerId}:${runId}`;
+
+/** The pub/sub channel on which processes that execute runs hear which of them to stop. */
+export const runCancelChannel = 'runs:cancel';
+
+/** What BullMQ puts before every key of the queue of runs. */
+export const jobPrefix = 'jobs';
+export const jobQueueName = 'runs';
+export const jobKey = (runId: string): string => `${jobPrefix}:${jobQueueName}:${runId}`;
+/** Lives as long as a process renews it, which is while it executes the run. */
+export const jobLockKey = (runId: string): string => `${jobKey(runId)}:lock`;
+
 export const legacyNotebookKey = (threadId: string): string => `scratchpad:${threadId}:notebook`;
 
 /** The pub/sub channel of one pad's events. */
@@ -27,12 +42,20 @@ export const eventChannel = (pad: PadAddress): string => `events:${pad.ownerId}:
 /** What one key belongs to. */
 export type KeyOwner =
   | { kind: 'scratchpad'; ownerId: string; scratchpadId: string }
-  | { kind: 'tombstone'; scratchpadId: string }
+  | { kind: 'tombstone'; id: string }
   | { kind: 'thread'; threadId: string }
-  | { kind: 'run'; ownerId: string; runId: string };
+  | { kind: 'run'; ownerId: string; runId: string }
+  | { kind: 'job'; runId: string };
 
 /** SCAN patterns that together match every key above, and maybe more: `keyOwner` decides. */
-export const keyPatterns = ['scratchpad:*', 'sequence:*', 'idempotency:*', 'tombstone:*', 'run:*'] as const;
+export const keyPatterns = [
+  'scratchpad:*',
+  'sequence:*',
+  'idempotency:*',
+  'tombstone:*',
+  'run:*',
+  `${jobPrefix}:${jobQueueName}:run_*`,
+] as const;
 
 /** Whose key this is, or undefined when it is none of ours. Ids contain no colon; an idempotency key may. */
 export function keyOwner(key: string): KeyOwner | undefined {
@@ -50,9 +73,14 @@ export function keyOwner(key: string): KeyOwner | undefined {
     case 'idempotency':
       return parts.length >= 3 ? { kind: 'scratchpad', ownerId: first, scratchpadId: second } : undefined;
     case 'tombstone':
-      return parts.length === 2 ? { kind: 'tombstone', scratchpadId: first } : undefined;
+      return parts.length === 2 ? { kind: 'tombstone', id: first } : undefined;
     case 'run':
       return parts.length === 4 && last === 'events' ? { kind: 'run', ownerId: first, runId: second } : undefined;
+    case jobPrefix:
+      // A lock goes with its job, or by itself.
+      return parts.length === 3 && first === jobQueueName && second.startsWith('run_')
+        ? { kind: 'job', runId: second }
+        : undefined;
     default:
       return undefined;
   }

@@ -64,7 +64,7 @@ export interface ScratchpadService {
   ensureForThread(principal: Principal, threadId: string): Promise<Scratchpad>;
   /** Replaces the metadata as a whole. */
   updateMetaData(principal: Principal, scratchpadId: string, metaData: JsonObject): Promise<Scratchpad>;
-  /** Removes the row and everything that Redis holds for it. */
+  /** Cancels the active runs that work on it, then removes the row and everything that Redis holds for it. */
   delete(principal: Principal, scratchpadId: string): Promise<string>;
 
   /** @throws DomainError CONFLICT with the current version when `expectedVersion` is not current; LIMIT_EXCEEDED */
@@ -98,13 +98,15 @@ interface Dependencies {
   dataPlane: DataPlane;
   eventPlane: Pick<EventPlane, 'subscribe'>;
   convergeNotebook: ConvergeNotebook;
+  /** Called before a scratchpad goes. */
+  cancelRuns: (scope: PadAddress) => Promise<void>;
   /** Makes Redis follow the delete that was just committed; never throws. */
   purgeOwner: (ownerId: string) => Promise<void>;
   logger: Logger;
 }
 
 export function createScratchpadService(dependencies: Dependencies): ScratchpadService {
-  const { identityPlane, dataPlane, eventPlane, convergeNotebook, purgeOwner, logger } = dependencies;
+  const { identityPlane, dataPlane, eventPlane, convergeNotebook, cancelRuns, purgeOwner, logger } = dependencies;
 
   /** The one check before every use of a pad's working state: it is there and it is the principal's. */
   async function requirePad(principal: Principal, scratchpadId: string): Promise<PadAddress> {
@@ -172,6 +174,8 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
 
     async delete(principal, scratchpadId) {
       const ownerId = requireUser(principal).userId;
+      if (!(await identityPlane.exists(ownerId, scratchpadId))) throw notFound();
+      await cancelRuns({ ownerId, scratchpadId });
       await identityPlane.delete(ownerId, scratchpadId);
       await purgeOwner(ownerId);
       return scratchpadId;

@@ -16,3 +16,6 @@ export const nameText = storableText
 
 /** The size that limits are about: bytes in UTF-8. */
 export const byteLength = (text: string): number => Buffer.byteLength(text, 'utf8');
+
+/** For text that nobody can be asked to correct (a model's, a web page's): what no store could keep exactly becomes U+FFFD. */
+export const toStorableText = (text: string): string => text.toWellFormed().replaceAll('\u0000', '\uFFFD');

@@ -2,10 +2,11 @@
 import { z } from 'zod';
 import type { Message, Prisma, PrismaClient } from '../generated/prisma/client.js';
 import { requireUser, type Principal } from '../identity/principal.js';
-import { DomainError, notFound, parseInput } from '../shared/errors.js';
+import { visibleTo } from '../identity/visible-to.js';
+import { DomainError, parseInput } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
-import { isForeignKeyViolation } from '../shared/sql-errors.js';
 import { byteLength, storableText } from '../shared/text.js';
+import { lockIdleThread } from './idle-thread.js';
 
 const newMessage = z.object({
   threadId: z.string(),
@@ -16,14 +17,17 @@ const newMessage = z.object({
 export interface MessageService {
   /** Null for what is not there, not the principal's, or no message id. */
   find(principal: Principal, messageId: string, query?: Prisma.MessageDefaultArgs): Promise<Message | null>;
-  /** @throws DomainError NOT_FOUND for the thread, INVALID_INPUT for another role or blank content, LIMIT_EXCEEDED */
+  /**
+   * @throws DomainError NOT_FOUND for the thread, CONFLICT while a run is active on it, INVALID_INPUT for another role or blank
+   *   content, LIMIT_EXCEEDED
+   */
   create(principal: Principal, input: { threadId: string; content: string; role: string }): Promise<Message>;
   /** How many messages each of these threads of the principal has; threads without any are left out. */
   countByThread(principal: Principal, threadIds: readonly string[]): Promise<Map<string, number>>;
 }
 
 interface Dependencies {
-  prisma: Pick<PrismaClient, 'message' | 'thread'>;
+  prisma: Pick<PrismaClient, 'message' | '$transaction'>;
   /** Bytes in UTF-8. */
   maxContentBytes: number;
 }
@@ -33,7 +37,7 @@ export function createMessageService({ prisma, maxContentBytes }: Dependencies):
     async find(principal, messageId, query = {}) {
       const { userId } = requireUser(principal);
       if (!isId('message', messageId)) return null;
-      return await prisma.message.findFirst({ ...query, where: { id: messageId, thread: { ownerId: userId } } });
+      return await prisma.message.findFirst({ ...query, where: { id: messageId, thread: visibleTo(userId) } });
     },
 
     async create(principal, input) {
@@ -42,25 +46,17 @@ export function createMessageService({ prisma, maxContentBytes }: Dependencies):
       if (byteLength(content) > maxContentBytes) {
         throw new DomainError('LIMIT_EXCEEDED', `A message may have at most ${maxContentBytes} bytes in UTF-8.`);
       }
-      const isThreadId = isId('thread', threadId);
-      const thread =
-        isThreadId &&
-        (await prisma.thread.findFirst({ where: { id: threadId, ownerId: userId }, select: { id: true } }));
-      if (!thread) throw notFound();
-      try {
-        return await prisma.message.create({ data: { id: createId('message'), threadId, content, role } });
-      } catch (error) {
-        // The thread was deleted between the question and the insert.
-        if (isForeignKeyViolation(error)) throw notFound();
-        throw error;
-      }
+      return await prisma.$transaction(async (transaction) => {
+        await lockIdleThread(transaction, userId, threadId);
+        return await transaction.message.create({ data: { id: createId('message'), threadId, content, role } });
+      });
     },
 
     async countByThread(principal, threadIds) {
       const { userId } = requireUser(principal);
       const groups = await prisma.message.groupBy({
         by: ['threadId'],
-        where: { threadId: { in: [...threadIds] }, thread: { ownerId: userId } },
+        where: { threadId: { in: [...threadIds] }, thread: visibleTo(userId) },
         _count: true,
       });
       return new Map(groups.map((group) => [group.threadId, group._count]));

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Prisma, PrismaClient, Thread } from '../generated/prisma/client.js';
 import { requireUser, type Principal } from '../identity/principal.js';
+import { visibleTo } from '../identity/visible-to.js';
 import { notFound, parseInput, unauthenticated } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
 import { isForeignKeyViolation } from '../shared/sql-errors.js';
@@ -13,23 +14,25 @@ export interface ThreadService {
   /** Null for what is not there, not the principal's, or no thread id. */
   find(principal: Principal, threadId: string, query?: Prisma.ThreadDefaultArgs): Promise<Thread | null>;
   create(principal: Principal, input: { metaData?: JsonObject | null }): Promise<Thread>;
-  /** Takes its messages and its scratchpad along, in SQL and in Redis. @throws DomainError NOT_FOUND */
+  /** Cancels its active run, then takes its messages, its scratchpad and its runs along, in SQL and in Redis. @throws DomainError NOT_FOUND */
   delete(principal: Principal, threadId: string): Promise<string>;
   count(principal: Principal): Promise<number>;
 }
 
 interface Dependencies {
   prisma: Pick<PrismaClient, 'thread'>;
+  /** Called before a thread goes. */
+  cancelRuns: (scope: { ownerId: string; threadId: string }) => Promise<void>;
   /** Makes Redis follow the delete that was just committed; never throws. */
   purgeOwner: (ownerId: string) => Promise<void>;
 }
 
-export function createThreadService({ prisma, purgeOwner }: Dependencies): ThreadService {
+export function createThreadService({ prisma, cancelRuns, purgeOwner }: Dependencies): ThreadService {
   return {
     async find(principal, threadId, query = {}) {
       const { userId } = requireUser(principal);
       if (!isId('thread', threadId)) return null;
-      return await prisma.thread.findFirst({ ...query, where: { id: threadId, ownerId: userId } });
+      return await prisma.thread.findFirst({ ...query, where: { id: threadId, ...visibleTo(userId) } });
     },
 
     async create(principal, input) {
@@ -49,14 +52,17 @@ export function createThreadService({ prisma, purgeOwner }: Dependencies): Threa
     async delete(principal, threadId) {
       const { userId } = requireUser(principal);
       if (!isId('thread', threadId)) throw notFound();
-      const { count } = await prisma.thread.deleteMany({ where: { id: threadId, ownerId: userId } });
+      const where = { id: threadId, ...visibleTo(userId) };
+      if (!(await prisma.thread.findFirst({ where, select: { id: true } }))) throw notFound();
+      await cancelRuns({ ownerId: userId, threadId });
+      const { count } = await prisma.thread.deleteMany({ where });
       if (count === 0) throw notFound();
       await purgeOwner(userId);
       return threadId;
     },
 
     async count(principal) {
-      return await prisma.thread.count({ where: { ownerId: requireUser(principal).userId } });
+      return await prisma.thread.count({ where: visibleTo(requireUser(principal).userId) });
     },
   };
 }

@@ -96,6 +96,18 @@ describe('the import boundaries', () => {
       'share only the wire',
     ],
     [
+      'the server from what shows its runs',
+      'src/terminal/run-view.ts',
+      "import type { RunEventRecord } from '../research/run-event.js';",
+      'share only the wire',
+    ],
+    [
+      'the client from the server',
+      'src/app.ts',
+      "import { x } from './client/graphql-client.js';",
+      'share only the wire',
+    ],
+    [
       'by an export',
       'src/shared/ids.ts',
       "export { x } from '../identity/principal.js';",

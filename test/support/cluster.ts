@@ -7,6 +7,7 @@ import { startOwnPostgres, type ControllablePostgresServer } from './postgres.js
 import { startRedis, type TestRedis, type TestRedisOptions } from './redis.js';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const worker = fileURLToPath(new URL('../../src/worker.ts', import.meta.url));
 const administratorSecret = 'administrator-secret-of-the-tests';
 const startLimitMs = 30_000;
 
@@ -32,6 +33,8 @@ export interface Cluster {
   redis: TestRedis;
   databaseUrl: string;
   startServer(environment?: Record<string, string>): Promise<ServerProcess>;
+  /** A process that only executes runs. */
+  startWorker(environment?: Record<string, string>): Promise<ServerProcess>;
   createTenant(server: ServerProcess, name: string): Promise<ClusterTenant>;
   psql<Row extends object>(sql: string, values?: unknown[]): Promise<Row[]>;
   close(): Promise<void>;
@@ -43,8 +46,8 @@ export async function startCluster(options: TestRedisOptions = {}): Promise<Clus
   const databaseUrl = await postgres.createDatabase();
   const running = new Set<ServerProcess>();
 
-  const startServer: Cluster['startServer'] = async (environment = {}) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', main], {
+  const startProgram = async (program: string, environment: Record<string, string>): Promise<ServerProcess> => {
+    const child = spawn(process.execPath, ['--import', 'tsx', program], {
       env: {
         PATH: process.env['PATH'],
         PORT: '0',
@@ -79,7 +82,8 @@ export async function startCluster(options: TestRedisOptions = {}): Promise<Clus
     postgres,
     redis,
     databaseUrl,
-    startServer,
+    startServer: (environment = {}) => startProgram(main, environment),
+    startWorker: (environment = {}) => startProgram(worker, environment),
     async createTenant(server, name) {
       const { createUser } = await server
         .clientFor(administratorSecret)

@@ -102,3 +102,28 @@ export async function readLedger(client: GraphqlClient, id: string): Promise<App
     after = pageInfo.endCursor;
   }
 }
+
+export async function createAssistant(
+  client: GraphqlClient,
+  tools: object[] = [{ type: 'scratchpad' }],
+  model?: string,
+): Promise<string> {
+  const data = await client.run<{ createAssistant: { assistant: { id: string } } }>(
+    'mutation ($input: CreateAssistantInput!) { createAssistant(input: $input) { assistant { id } } }',
+    { input: { name: 'Librarian', instructions: 'Find it.', tools, model } },
+  );
+  return data.createAssistant.assistant.id;
+}
+
+export const startResearchDocument =
+  'mutation ($input: StartResearchInput!) { startResearch(input: $input) { run { id status } } }';
+
+export async function startResearch(client: GraphqlClient, threadId: string, more: object = {}): Promise<string> {
+  const data = await client.run<{ startResearch: { run: { id: string } } }>(startResearchDocument, {
+    input: { threadId, question: 'How far is the Moon?', ...more },
+  });
+  return data.startResearch.run.id;
+}
+
+export const deleteThread = (client: GraphqlClient, id: string): Promise<unknown> =>
+  client.run('mutation ($id: ID!) { deleteThread(input: { threadId: $id }) { deletedThreadId } }', { id });

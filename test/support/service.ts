@@ -1,6 +1,7 @@
 // The whole service in this process, over a real PostgreSQL and a real Redis, reached over real HTTP.
 import { createApp, type App } from '../../src/app.js';
 import { readConfig } from '../../src/config.js';
+import type { RunRuntime } from '../../src/domain.js';
 import { createLogger } from '../../src/shared/logger.js';
 import { createGraphqlClient, type GraphqlClient } from './graphql-client.js';
 import { startPostgres, type PostgresServer } from './postgres.js';
@@ -31,6 +32,8 @@ export interface ServiceOptions extends TestRedisOptions {
   /** Environment variables of configuration.md. */
   environment?: Record<string, string>;
   postgres?: PostgresServer;
+  /** Stands in for what executes runs. */
+  runRuntime?: RunRuntime;
   overrideServices?: Parameters<typeof createApp>[1]['overrideServices'];
 }
 
@@ -50,10 +53,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...options.environment,
   });
   const logger = createLogger(process.env['TEST_LOG_LEVEL'] ?? 'silent');
+  const { runRuntime } = options;
   const app = await createApp(config, {
     logger,
     onStatement: () => (statements += 1),
     overrideServices: options.overrideServices,
+    ...(runRuntime && { runRuntime }),
   });
   const clientFor = (secret: string | undefined): GraphqlClient => createGraphqlClient(app.url, secret);
   const administrator = clientFor(administratorSecret);

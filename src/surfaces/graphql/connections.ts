@@ -68,6 +68,7 @@ export interface RowOrder<Row> {
   keyOf: (row: Row) => string;
   isKey: (value: unknown) => value is string;
   column: 'id' | 'sequenceNo';
+  newestFirst?: true;
 }
 
 /** Rows in the order of their creation: the ids sort. */
@@ -76,6 +77,12 @@ export const byId = (connection: string, kind: IdKind): RowOrder<{ id: string }>
   keyOf: (row) => row.id,
   isKey: (value): value is string => isText(value) && isId(kind, value),
   column: 'id',
+});
+
+/** The same from the other end: "after" leads to older rows. */
+export const newestFirstById = (connection: string, kind: IdKind): RowOrder<{ id: string }> => ({
+  ...byId(connection, kind),
+  newestFirst: true,
 });
 
 /** Messages in canonical persistence order. */
@@ -94,13 +101,14 @@ interface RowQuery {
 
 function toRowQuery<Row>(order: RowOrder<Row>, request: PageRequest<string>): RowQuery {
   const asColumn = (key: string): string | bigint => (order.column === 'sequenceNo' ? BigInt(key) : key);
+  const [behind, ahead] = order.newestFirst ? (['lt', 'gt'] as const) : (['gt', 'lt'] as const);
   const range = {
-    ...(request.after !== undefined && { gt: asColumn(request.after) }),
-    ...(request.before !== undefined && { lt: asColumn(request.before) }),
+    ...(request.after !== undefined && { [behind]: asColumn(request.after) }),
+    ...(request.before !== undefined && { [ahead]: asColumn(request.before) }),
   };
   return {
     where: Object.keys(range).length > 0 ? { [order.column]: range } : {},
-    orderBy: { [order.column]: request.fromEnd ? 'desc' : 'asc' },
+    orderBy: { [order.column]: request.fromEnd === (order.newestFirst ?? false) ? 'asc' : 'desc' },
     take: request.size + 1,
   };
 }
@@ -108,13 +116,18 @@ function toRowQuery<Row>(order: RowOrder<Row>, request: PageRequest<string>): Ro
 /**
  * The relation query for a page; the key has to be selected beside it, also for a query that wants cursors only. It is planned before the parent is known, and a mistake here would fail the parent:
  * bad arguments select one row and are reported by {@link toConnection}.
+ * @param filter what else the rows must be
  */
-export function planPage<Row>(order: RowOrder<Row>, args: PageArguments): RowQuery {
+export function planPage<Row>(order: RowOrder<Row>, args: PageArguments, filter: object = {}): RowQuery {
   const codec = createCursorCodec(order.connection, undefined, order.isKey);
+  const plan = (request: PageRequest<string>): RowQuery => {
+    const query = toRowQuery(order, request);
+    return { ...query, where: { ...filter, ...query.where } };
+  };
   try {
-    return toRowQuery(order, parsePageArguments(args, codec));
+    return plan(parsePageArguments(args, codec));
   } catch (error) {
-    if (error instanceof DomainError) return toRowQuery(order, { size: 0, fromEnd: false });
+    if (error instanceof DomainError) return plan({ size: 0, fromEnd: false });
     throw error;
   }
 }

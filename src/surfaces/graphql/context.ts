@@ -1,7 +1,9 @@
 // What a resolver may reach: who asks, the services, and the loaders of this one operation.
+import type { AssistantService } from '../../assistants/assistant-service.js';
 import type { ApiKeyService } from '../../identity/api-key-service.js';
 import type { Principal } from '../../identity/principal.js';
 import type { UserService } from '../../identity/user-service.js';
+import type { RunService } from '../../research/run-service.js';
 import type { ScratchpadService } from '../../scratchpads/scratchpad-service.js';
 import type { MessageService } from '../../threads/message-service.js';
 import type { ThreadService } from '../../threads/thread-service.js';
@@ -13,6 +15,8 @@ export interface Services {
   threads: ThreadService;
   messages: MessageService;
   scratchpads: ScratchpadService;
+  assistants: AssistantService;
+  runs: RunService;
 }
 
 export interface Context {

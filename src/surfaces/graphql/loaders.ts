@@ -3,17 +3,20 @@ import DataLoader from 'dataloader';
 import type { Principal } from '../../identity/principal.js';
 import type { PadAddress, PadRead, PadReading } from '../../scratchpads/data-plane.js';
 import type { ScratchpadService } from '../../scratchpads/scratchpad-service.js';
+import type { RunService } from '../../research/run-service.js';
 import type { MessageService } from '../../threads/message-service.js';
 
 export interface Loaders {
   /** What one field wants of a pad's working state; all wishes of one tick are one round trip to Redis and one atomic step. */
   readPad(pad: PadAddress, wish: Omit<PadRead, 'pad'>): Promise<PadReading>;
   countMessages(threadId: string): Promise<number>;
+  countRuns(threadId: string): Promise<number>;
 }
 
 interface BatchedServices {
   scratchpads: Pick<ScratchpadService, 'read'>;
   messages: Pick<MessageService, 'countByThread'>;
+  runs: Pick<RunService, 'countByThread'>;
 }
 
 export function createLoaders(services: BatchedServices, principal: Principal): Loaders {
@@ -21,15 +24,19 @@ export function createLoaders(services: BatchedServices, principal: Principal): 
   const pads = new DataLoader<PadRead, PadReading>((reads) => services.scratchpads.read(principal, reads), {
     cache: false,
   });
-  const messageCounts = new DataLoader<string, number>(
-    async (threadIds) => {
-      const counts = await services.messages.countByThread(principal, threadIds);
-      return threadIds.map((threadId) => counts.get(threadId) ?? 0);
-    },
-    { cache: false },
-  );
+  const countsByThread = ({ countByThread }: Pick<MessageService, 'countByThread'>) =>
+    new DataLoader<string, number>(
+      async (threadIds) => {
+        const counts = await countByThread(principal, threadIds);
+        return threadIds.map((threadId) => counts.get(threadId) ?? 0);
+      },
+      { cache: false },
+    );
+  const messageCounts = countsByThread(services.messages);
+  const runCounts = countsByThread(services.runs);
   return {
     readPad: (pad, wish) => pads.load({ pad, ...wish }),
     countMessages: (threadId) => messageCounts.load(threadId),
+    countRuns: (threadId) => runCounts.load(threadId),
   };
 }

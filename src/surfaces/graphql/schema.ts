@@ -2,9 +2,13 @@
 import type { GraphQLSchema } from 'graphql';
 import { createBuilder, type RelationSource } from './builder.js';
 import { addApiKey } from './types/api-key.js';
+import { addAssistant } from './types/assistant.js';
 import { addMessage } from './types/message.js';
 import { addNode } from './types/node.js';
 import { addPageInfo } from './types/page-info.js';
+import { addRunEvent, addRunSubscriptions } from './types/run-event.js';
+import { addRunMutations } from './types/run-mutations.js';
+import { addRun } from './types/run.js';
 import { addScalars } from './types/scalars.js';
 import { addScratchpadEvents } from './types/scratchpad-event.js';
 import { addScratchpadMutations } from './types/scratchpad-mutations.js';
@@ -29,6 +33,11 @@ export function createSchema(prisma: RelationSource): GraphQLSchema {
   const state = addScratchpadState(builder, pageInfo);
   const scratchpad = addScratchpad(builder, { node, pageInfo, user, thread, state });
   addScratchpadMutations(builder, scratchpad, state);
-  addScratchpadEvents(builder, scratchpad, state);
+  const runEvents = addRunEvent(builder);
+  addScratchpadEvents(builder, scratchpad, state, runEvents);
+  const assistant = addAssistant(builder, { node, pageInfo, user });
+  const run = addRun(builder, { node, pageInfo, user, thread, assistant });
+  addRunMutations(builder, run);
+  addRunSubscriptions(builder, run, runEvents);
   return builder.toSchema();
 }

@@ -6,6 +6,9 @@ import { startRedis, type TestRedis } from '../../support/redis.js';
 import { listen, newPad, openPlanes, silent, until, type Planes } from './support.js';
 import type { PadAddress } from '../../../src/scratchpads/data-plane.js';
 
+/** Runs have tests of their own. */
+const noRuns = (): Promise<never> => Promise.reject(new Error('no run was deleted'));
+
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
@@ -49,7 +52,7 @@ async function start(): Promise<{ server: TestRedis; planes: Planes; queue: Test
   const planes = await openPlanes(server);
   cleanups.push(() => planes.close());
   const queue = createQueue();
-  const purge = createPurge({ queue, redis: planes.redis, logger: silent, intervalMs: 50 });
+  const purge = createPurge({ queue, redis: planes.redis, purgeRun: noRuns, logger: silent, intervalMs: 50 });
   cleanups.push(() => purge.close());
   return { server, planes, queue, purge };
 }
@@ -119,7 +122,7 @@ test('tells DELETE once, whichever processes run the task however often', async 
       cleanups.push(() => own.close());
       const queue = createQueue();
       queue.add('SCRATCHPAD', pad.ownerId, pad.scratchpadId);
-      return createPurge({ queue, redis: own.redis, logger: silent, intervalMs: 50 });
+      return createPurge({ queue, redis: own.redis, purgeRun: noRuns, logger: silent, intervalMs: 50 });
     }),
   );
   await Promise.all(others.map((one) => one.drainOwner(pad.ownerId)));

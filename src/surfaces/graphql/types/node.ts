@@ -16,6 +16,11 @@ const finders: Partial<Record<IdKind, { typeName: string; find: Finder }>> = {
     typeName: 'Scratchpad',
     find: ({ services, principal }, id) => services.scratchpads.find(principal, id),
   },
+  assistant: {
+    typeName: 'Assistant',
+    find: ({ services, principal }, id) => services.assistants.find(principal, id),
+  },
+  run: { typeName: 'Run', find: ({ services, principal }, id) => services.runs.find(principal, id) },
 };
 
 const finderOf = (id: string) => {

@@ -1,46 +1,30 @@
 // The events of a scratchpad, and the subscription that carries them.
-import type { ScratchpadChange } from '../../../scratchpads/event-plane.js';
+import type { ScratchpadEventRecord } from '../../../research/run-event.js';
 import type { Builder } from '../builder.js';
+import type { RunEventRefs } from './run-event.js';
 import type { ScratchpadRef } from './scratchpad.js';
 import type { ScratchpadStateRefs } from './scratchpad-state.js';
 
-interface ScratchpadEvent extends ScratchpadChange {
-  scratchpadId: string;
-}
-
-/** The fields that every event in a run's stream has. */
-interface EventBase {
-  cursor: string;
+/** What both streams tell of a scratchpad: a run's own records, and changes of state from everywhere. */
+type ScratchpadEvent = Omit<ScratchpadEventRecord, 'type' | 'runId' | 'originRunId'> & {
   runId: string | null;
-  occurredAt: Date;
-}
+  originRunId: string | null;
+};
 
-export function addScratchpadEvents(builder: Builder, scratchpad: ScratchpadRef, state: ScratchpadStateRefs): void {
+export function addScratchpadEvents(
+  builder: Builder,
+  scratchpad: ScratchpadRef,
+  state: ScratchpadStateRefs,
+  runEvents: RunEventRefs,
+): void {
   const operation = builder.enumType('ScratchpadOperation', {
     values: ['READ', 'UPDATE', 'APPEND', 'CLEAR_CONTENT', 'CLEAR_ENTRIES', 'CLEAR', 'EXPIRE', 'DELETE'] as const,
-  });
-  const eventState = builder.enumType('EventState', {
-    values: ['IN_PROGRESS', 'SUCCESS', 'COMPLETED', 'ERROR'] as const,
-  });
-
-  const runEvent = builder.interfaceRef<EventBase>('RunEvent').implement({
-    description: "One event in a run's stream. A cursor belongs to the stream that delivered it.",
-    fields: (t) => ({
-      cursor: t.exposeString('cursor'),
-      runId: t.exposeID('runId', { nullable: true, description: 'The run whose stream this is.' }),
-      originRunId: t.id({
-        nullable: true,
-        description: "The run that did it: the same as runId, or a delegated worker's.",
-        resolve: ({ runId }) => runId,
-      }),
-      occurredAt: t.expose('occurredAt', { type: 'DateTime' }),
-    }),
   });
 
   const event = builder.objectRef<ScratchpadEvent>('ScratchpadEvent').implement({
     description:
       "A scratchpad operation. scratchpadEvents carries changes of state only, always as SUCCESS. In runEvents a model's tool call is bracketed: IN_PROGRESS, SUCCESS with the payload, COMPLETED; or ERROR; and READ appears too.",
-    interfaces: [runEvent],
+    interfaces: [runEvents.runEvent],
     fields: (t) => ({
       scratchpadId: t.exposeID('scratchpadId'),
       scratchpad: t.prismaField({
@@ -51,9 +35,9 @@ export function addScratchpadEvents(builder: Builder, scratchpad: ScratchpadRef,
           operation === 'DELETE' ? null : services.scratchpads.find(principal, scratchpadId, query),
       }),
       operation: t.expose('operation', { type: operation }),
-      state: t.field({ type: eventState, resolve: () => 'SUCCESS' as const }),
-      activity: t.string({ nullable: true, resolve: () => null }),
-      tool: t.string({ nullable: true, resolve: () => null }),
+      state: t.expose('state', { type: runEvents.state }),
+      activity: t.exposeString('activity', { nullable: true }),
+      tool: t.exposeString('tool', { nullable: true }),
       entry: t.field({
         type: state.entry,
         nullable: true,
@@ -82,7 +66,14 @@ export function addScratchpadEvents(builder: Builder, scratchpad: ScratchpadRef,
       args: { scratchpadId: t.arg.id({ required: true }), after: t.arg.string() },
       subscribe: (_root, { scratchpadId, after }, { services, principal }) =>
         services.scratchpads.subscribe(principal, scratchpadId, { after }),
-      resolve: (change, { scratchpadId }) => ({ ...change, scratchpadId }),
+      resolve: (change, { scratchpadId }) => ({
+        ...change,
+        scratchpadId,
+        originRunId: change.runId,
+        state: 'SUCCESS' as const,
+        activity: null,
+        tool: null,
+      }),
     }),
   );
 }

@@ -1,5 +1,6 @@
 // Threads as GraphQL sees them.
 import { requireUser } from '../../../identity/principal.js';
+import { visible } from '../../../identity/visible-to.js';
 import type { JsonObject } from '../../../shared/json.js';
 import type { Builder } from '../builder.js';
 import { addConnection, byId, pageArguments, planPage, toConnection } from '../connections.js';
@@ -35,7 +36,7 @@ export function addThread(builder: Builder, node: NodeRef, pageInfo: PageInfoRef
       description: 'Oldest first.',
       args: pageArguments(t.arg),
       select: (args, _context, nestedSelection) => ({
-        threads: nestedSelection({ ...planPage(order, args), select: { id: true } }, ['edges', 'node']),
+        threads: nestedSelection({ ...planPage(order, args, visible), select: { id: true } }, ['edges', 'node']),
       }),
       resolve: ({ id, threads }, args, { services, principal }) => {
         requireUser(principal);

@@ -1,0 +1,95 @@
+// Puts one turn together from a stream's chunks, and decides whether it ended as a turn must end.
+import { toStorableText } from '../../shared/text.js';
+import { readChunk } from './chunk-shape.js';
+import { ProviderError } from './provider-error.js';
+import type { FinishReason, ProviderTurn, Reasoning, TurnListener } from './provider-types.js';
+import { createToolCallAssembly } from './tool-call-assembly.js';
+
+export interface TurnAssembly {
+  push(chunk: unknown): void;
+  /** @throws ProviderError PROVIDER_PROTOCOL without a finish reason or with promised calls that never came; PROVIDER_ERROR for an abnormal end */
+  finish(): ProviderTurn;
+}
+
+const normalEnds = new Set(['stop', 'eos', 'end_turn', 'stop_sequence', 'tool_calls', 'function_call', 'tool_use']);
+const callEnds = new Set(['tool_calls', 'function_call', 'tool_use']);
+const lengthEnds = new Set(['length', 'max_tokens']);
+
+/** Passes text on in well-formed pieces: a character that is split over two chunks is held back until it is whole. */
+function createTextChannel(emit: ((delta: string) => void) | undefined) {
+  let whole = '';
+  let held = '';
+  const release = (text: string): void => {
+    const clean = toStorableText(text);
+    if (clean === '') return;
+    whole += clean;
+    emit?.(clean);
+  };
+  return {
+    push(piece: string) {
+      const text = held + piece;
+      held = /[\uD800-\uDBFF]$/.test(text) ? text.slice(-1) : '';
+      release(held === '' ? text : text.slice(0, -1));
+    },
+    end(): string {
+      release(held);
+      held = '';
+      return whole;
+    },
+  };
+}
+
+export function createTurnAssembly(listener: TurnListener, newCallId: () => string): TurnAssembly {
+  const text = createTextChannel(listener.onText?.bind(listener));
+  const thoughts = createTextChannel(listener.onReasoning?.bind(listener));
+  const calls = createToolCallAssembly(newCallId);
+  let reasoningField: Reasoning['field'] | undefined;
+  let reason: string | undefined;
+
+  function finishReason(callCount: number): FinishReason {
+    if (reason === undefined) {
+      throw new ProviderError(
+        'PROVIDER_PROTOCOL',
+        "The model provider's answer ended in the middle: no reason to finish was given.",
+      );
+    }
+    if (lengthEnds.has(reason)) return 'length';
+    if (!normalEnds.has(reason)) {
+      throw new ProviderError(
+        'PROVIDER_ERROR',
+        reason === 'content_filter'
+          ? "The model provider's content filter cut the answer off."
+          : 'The model provider ended the answer for a reason that is no normal end.',
+        `finish_reason: ${reason.slice(0, 100)}`,
+      );
+    }
+    if (callCount === 0 && callEnds.has(reason)) {
+      throw new ProviderError('PROVIDER_PROTOCOL', 'The model provider announced tool calls and sent none.');
+    }
+    return callCount > 0 ? 'tool_calls' : 'stop';
+  }
+
+  return {
+    push(chunk) {
+      const content = readChunk(chunk);
+      if (content.reasoning) {
+        reasoningField ??= content.reasoning.field;
+        thoughts.push(content.reasoning.text);
+      }
+      text.push(content.text);
+      for (const fragment of content.calls) calls.add(fragment);
+      reason = content.finishReason ?? reason;
+    },
+
+    finish() {
+      const toolCalls = calls.finish();
+      const reasoningText = thoughts.end();
+      return {
+        text: text.end(),
+        reasoning: reasoningField && reasoningText !== '' ? { field: reasoningField, text: reasoningText } : undefined,
+        toolCalls,
+        finishReason: finishReason(toolCalls.length),
+      };
+    },
+  };
+}

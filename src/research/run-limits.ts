@@ -1,0 +1,10 @@
+// How much a run may do.
+
+/** Turns of a run on a tenant's thread: a supervisor, or any assistant. */
+export const RUN_MAX_TURNS = 24;
+/** Turns of a delegated worker. */
+export const RESEARCH_WORKER_MAX_TURNS = 8;
+/** Workers of one supervisor side by side, unless its caller says otherwise. */
+export const DEFAULT_MAX_WORKERS = 3;
+/** What a caller may say. */
+export const MOST_WORKERS = 10;
