@@ -85,7 +85,10 @@ export interface ScratchpadService {
   read(principal: Principal, reads: readonly PadRead[]): Promise<PadReading[]>;
   /** Both planes in one bounded text: what an agent reads. */
   formattedView(principal: Principal, scratchpadId: string): Promise<string>;
-  /** Every change from now on, or from just behind the cursor `after`. Resolves once nothing can be missed any more. */
+  /**
+   * Every change from now on, or from just behind the cursor `after`. Resolves once nothing can be missed any more. A cursor of a
+   * pad that was deleted meanwhile gets DELETE and the end.
+   */
   subscribe(
     principal: Principal,
     scratchpadId: string,
@@ -96,7 +99,7 @@ export interface ScratchpadService {
 interface Dependencies {
   identityPlane: IdentityPlane;
   dataPlane: DataPlane;
-  eventPlane: Pick<EventPlane, 'subscribe'>;
+  eventPlane: Pick<EventPlane, 'subscribe' | 'farewell'>;
   convergeNotebook: ConvergeNotebook;
   /** Called before a scratchpad goes. */
   cancelRuns: (scope: PadAddress) => Promise<void>;
@@ -219,8 +222,14 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     },
 
     async subscribe(principal, scratchpadId, { after }) {
-      const pad = await requirePad(principal, scratchpadId);
-      return await eventPlane.subscribe(pad, after == null ? {} : { after });
+      const ownerId = requireUser(principal).userId;
+      const pad = { ownerId, scratchpadId };
+      if (await identityPlane.exists(ownerId, scratchpadId)) {
+        return await eventPlane.subscribe(pad, after == null ? {} : { after });
+      }
+      const farewell = eventPlane.farewell(pad, after ?? undefined);
+      if (!farewell) throw notFound();
+      return farewell;
     },
   };
 }
