@@ -137,7 +137,8 @@ function reachServer(options: ResearchOptions): Promise<Reachable> | Reachable {
 
 async function runResearch(question: string, options: ResearchOptions): Promise<void> {
   const { model, maxTurns, maxWorkers } = options;
-  const server = await reachServer(options);
+  // An empty variable is the same as none.
+  const server = await reachServer({ ...options, key: options.key || undefined });
   const writeAnswer = (text: string): boolean => process.stdout.write(text);
   const view = createRunView({
     // The answer alone goes to stdout, so that it can be redirected.

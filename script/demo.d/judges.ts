@@ -198,7 +198,7 @@ const urlsIn = (text: string): string[] =>
   (text.match(/https?:\/\/[^\s<>()[\]]+/g) ?? []).map((url) => url.replace(/[.,;:]+$/, ''));
 
 export function deepResearchIntegration(recording: RunRecording): Faults {
-  const { run, strayThreads, strayAssistants } = recording;
+  const { run, strayThreads, strayAssistants, ephemeralRows } = recording;
   const workers = run.childRuns;
   const fetched = workers
     .flatMap((worker) => lastCalls(ofWorker(recording, worker)))
@@ -214,6 +214,7 @@ export function deepResearchIntegration(recording: RunRecording): Faults {
     ...workers.flatMap((worker) => leaksOf(recording, worker)),
     ...strayThreads.map((id) => `the thread ${id} is left`),
     ...strayAssistants.map((id) => `the assistant ${id} is left`),
+    ...ephemeralRows.map((id) => `the database still holds ${id}`),
     ...unless(
       urlsIn(run.output ?? '').some((url) => fetched.includes(url)),
       'the answer cites no page that a worker fetched',

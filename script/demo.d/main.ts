@@ -2,6 +2,7 @@
 import { createGraphqlClient, type GraphqlClient } from '../../src/client/graphql-client.js';
 import { describeFailure, research } from '../../src/terminal/research-command.js';
 import { createRunView, type RunView } from '../../src/terminal/run-view.js';
+import { ephemeralRowsIn } from './ephemeral-rows.js';
 import { clientToolRequests, judge, localToolExecutions } from './judges.js';
 import { recordRun, type RunRecording, type WireLog } from './recording.js';
 import { startResearchModel } from './research-model.js';
@@ -102,7 +103,9 @@ async function demonstrate(): Promise<boolean> {
   heading("Two workers side by side, and one worker's provider dies in the middle of a sentence");
   model.dieUnder('Eddystone');
   const failing = await perform(secondQuestion);
-  return showVerdicts(working, failing);
+  await server.stop();
+  const ephemeralRows = await ephemeralRowsIn(server.dataDirectory);
+  return showVerdicts({ ...working, ephemeralRows }, { ...failing, ephemeralRows });
 }
 
 /** The same question, the same server, somebody else's model. */

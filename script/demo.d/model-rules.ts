@@ -152,15 +152,11 @@ function work(assignment: string, calls: readonly PastCall[], mayCall: boolean, 
     };
   }
   if (!hit) return note(`[UNVERIFIED] The height of ${subject}: no page was found that says it.`);
-  if (page === '') {
-    return {
-      thought: `${hit.title}: that sounds right. A title proves nothing: I read the page.`,
-      calls: [
-        call('append_scratchpad', { note: `[PENDING] The height of ${subject}: reading ${hit.url}` }),
-        call('read_web_page', { url: hit.url }),
-      ],
-    };
+  if (!calls.some(({ name }) => name === 'append_scratchpad')) {
+    const thought = `${hit.title}: that sounds right. A title proves nothing: I read the page.`;
+    return { thought, ...note(`[PENDING] The height of ${subject}: reading ${hit.url}`) };
   }
+  if (page === '') return { calls: [call('read_web_page', { url: hit.url })] };
   if (isErrorResult(page)) return note(`[FAILED URL] ${hit.url} could not be read.`);
   if (metres === undefined) return note(`[UNVERIFIED] The height of ${subject}: ${hit.url} does not say it.`);
   const pad = quotedIn(lastResult(calls, 'read_scratchpad'));

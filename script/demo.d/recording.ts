@@ -30,6 +30,8 @@ export interface RunRecording {
   /** What the user's lists show beside what the demo itself has created. */
   strayThreads: string[];
   strayAssistants: string[];
+  /** What the database still holds of workers' conversations and assistants, after both runs. */
+  ephemeralRows: string[];
   events: RunEvent[];
   /** Every document that the client sent, and every result that it received. */
   operations: string[];
@@ -117,6 +119,7 @@ export async function recordRun(question: string, source: Source): Promise<RunRe
     notes: nodesOf(thread.scratchpad.entries),
     strayThreads: nodesOf(viewer.threads).flatMap(({ id }) => (ownThreads.includes(id) ? [] : [id])),
     strayAssistants: [...new Set([...listed, ...looked])],
+    ephemeralRows: [],
     events,
     operations: wire.operations.slice(firstOperation),
     results: wire.results.slice(firstResult),

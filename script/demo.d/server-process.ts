@@ -14,6 +14,9 @@ const stopLimitMs = 12_000;
 export interface ServerProcess {
   url: string;
   developmentKey: string;
+  dataDirectory: string;
+  /** Ends the process; its folder stays. Safe to repeat. */
+  stop(): Promise<void>;
   /** Ends the process and removes its folder. Safe to repeat. */
   close(): Promise<void>;
 }
@@ -27,21 +30,23 @@ export async function startServerProcess(settings: Record<string, string>): Prom
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exited = once(child, 'exit');
-  let closing: Promise<void> | undefined;
-  const end = async (): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGTERM');
-      const late = new AbortController();
-      void sleep(stopLimitMs, undefined, { signal: late.signal }).then(
-        () => child.kill('SIGKILL'),
-        () => {},
-      );
-      await exited;
-      late.abort();
-    }
+  async function end(): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGTERM');
+    const inTime = new AbortController();
+    void sleep(stopLimitMs, undefined, { signal: inTime.signal }).then(
+      () => child.kill('SIGKILL'),
+      () => {},
+    );
+    await exited;
+    inTime.abort();
+  }
+  let stopping: Promise<void> | undefined;
+  const stop = (): Promise<void> => (stopping ??= end());
+  const close = async (): Promise<void> => {
+    await stop();
     await rm(dataDirectory, { recursive: true, force: true });
   };
-  const close = (): Promise<void> => (closing ??= end());
 
   let output = '';
   try {
@@ -63,6 +68,8 @@ export async function startServerProcess(settings: Record<string, string>): Prom
   return {
     url: /answers at (\S+)/.exec(output)?.[1] ?? '',
     developmentKey: /Development key +(\S+)/.exec(output)?.[1] ?? '',
+    dataDirectory,
+    stop,
     close,
   };
 }

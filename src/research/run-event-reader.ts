@@ -30,8 +30,9 @@ export interface RunEventReader extends AsyncIterableIterator<RunEventRecord> {
   complete(): void;
 }
 
-/** The last event of a stream may never be written: SQL is asked this often. */
-const checkIntervalMs = 5000;
+/** The last event of a stream may never be written: SQL is asked, ever more rarely, while the stream says nothing. */
+const shortestCheckMs = 4000;
+const longestCheckMs = 30_000;
 const shortestRetryMs = 100;
 const longestRetryMs = 2000;
 
@@ -45,6 +46,7 @@ export function createRunEventReader(source: ReaderSource, start: number): RunEv
   let isOver = false;
   let wakes = 0;
   let nextCheckAt = 0;
+  let checks = 0;
   let quietSince = Date.now();
   let failures = 0;
   let stopWaiting: (() => void) | undefined;
@@ -71,7 +73,10 @@ export function createRunEventReader(source: ReaderSource, start: number): RunEv
     });
 
   const take = ({ state, events }: EventPage): void => {
-    if (events.length > 0) quietSince = Date.now();
+    if (events.length > 0) {
+      quietSince = Date.now();
+      checks = 0;
+    }
     for (const numbered of events) {
       position = numbered.number;
       const record = source.toRecord(numbered);
@@ -90,7 +95,8 @@ export function createRunEventReader(source: ReaderSource, start: number): RunEv
     take(page);
     if (isOver || queue.length > 0 || page.state === 'more' || wakes !== wakesBefore) return;
     if (Date.now() >= nextCheckAt) {
-      nextCheckAt = Date.now() + checkIntervalMs;
+      nextCheckAt = Date.now() + Math.min(shortestCheckMs * 2 ** checks, longestCheckMs);
+      checks += 1;
       if (await source.isOver(page, Date.now() - quietSince)) return end();
       if (isOver || wakes !== wakesBefore) return;
     }

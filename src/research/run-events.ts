@@ -78,7 +78,7 @@ export function createRunEvents(dependencies: Dependencies): RunEventStreams {
     await log.append(streamOf(run), [terminalEventOf(run, run.finishedAt ?? now())]);
   }
 
-  async function findRun(runId: string): Promise<RunRow | null | 'unknown'> {
+  async function ask(runId: string): Promise<RunRow | null | 'unknown'> {
     try {
       return await runStore.find(runId);
     } catch (error) {
@@ -86,6 +86,16 @@ export function createRunEvents(dependencies: Dependencies): RunEventStreams {
       return 'unknown';
     }
   }
+
+  /** Those who watch one run ask together. */
+  const asked = new Map<string, Promise<RunRow | null | 'unknown'>>();
+  const findRun = (runId: string): Promise<RunRow | null | 'unknown'> => {
+    const known = asked.get(runId);
+    if (known) return known;
+    const asking = ask(runId).finally(() => asked.delete(runId));
+    asked.set(runId, asking);
+    return asking;
+  };
 
   /** Whoever should have ended the stream may have died, or Redis was away: then whoever notices does it. */
   async function isOver({ runId }: RunAddress, { state }: EventPage, quietMs: number): Promise<boolean> {

@@ -1,5 +1,5 @@
 // The jobs of runs in the queue, on BullMQ, over the connection that fails fast.
-import { Queue } from 'bullmq';
+import type { Queue } from 'bullmq';
 import { askRedis, type RedisAccess } from '../scratchpads/redis-access.js';
 import { jobKey, jobLockKey, jobPrefix, jobQueueName } from '../scratchpads/scratchpad-keys.js';
 import type { Logger } from '../shared/logger.js';
@@ -35,7 +35,9 @@ export function createRunJobs(redis: RedisAccess, logger: Logger): RunJobs {
 
   /** One whose connection failed while it was opened stays broken: then there is a new one. */
   async function open(): Promise<Queue> {
-    const queue = new Queue(jobQueueName, {
+    // Loaded when it is wanted first: it would hold up the start of every server.
+    const bullmq = await import('bullmq');
+    const queue = new bullmq.Queue(jobQueueName, {
       connection: redis.commands,
       prefix: jobPrefix,
       streams: { events: { maxLen: keptQueueEvents } },

@@ -1,5 +1,5 @@
 // Takes runs out of the queue, as many side by side as this process has places. What a run is, and how it ended, is in SQL alone.
-import { Worker } from 'bullmq';
+import type { Worker } from 'bullmq';
 import type { RedisCommands } from '../scratchpads/redis-access.js';
 import { jobPrefix, jobQueueName } from '../scratchpads/scratchpad-keys.js';
 import type { Logger } from '../shared/logger.js';
@@ -42,28 +42,36 @@ export function createRunQueue(dependencies: Dependencies): RunQueue {
   const onError = (error: Error): void => logger.debug({ err: error }, 'the queue of runs reports an error');
   let worker: Worker | undefined;
   let connection: RedisCommands | undefined;
+  let starting: Promise<void> | undefined;
   let stopping: Promise<void> | undefined;
+
+  /** Loaded when it is wanted first: it would hold up the start of every server. */
+  async function startWorker(): Promise<void> {
+    const bullmq = await import('bullmq');
+    if (stopping) return;
+    connection = redis.openQueueConnection();
+    worker = new bullmq.Worker(jobQueueName, async ({ id }) => (id === undefined ? undefined : await execute(id)), {
+      connection,
+      prefix: jobPrefix,
+      concurrency,
+      drainDelay: blockSeconds,
+      lockDuration: timing.lockMs,
+      lockRenewTime: timing.lockMs / 4,
+      stalledInterval: timing.stalledCheckMs,
+      // A run is never executed twice.
+      maxStalledCount: 0,
+    });
+    worker.on('error', onError);
+    worker.on('stalled', onLost);
+    worker.on('lockRenewalFailed', (runIds: string[]) => runIds.forEach(onLost));
+  }
 
   const stopTaking = (): Promise<void> => (stopping ??= worker?.close() ?? Promise.resolve());
 
   return {
     start() {
-      if (concurrency === 0 || worker || stopping) return;
-      connection = redis.openQueueConnection();
-      worker = new Worker(jobQueueName, async ({ id }) => (id === undefined ? undefined : await execute(id)), {
-        connection,
-        prefix: jobPrefix,
-        concurrency,
-        drainDelay: blockSeconds,
-        lockDuration: timing.lockMs,
-        lockRenewTime: timing.lockMs / 4,
-        stalledInterval: timing.stalledCheckMs,
-        // A run is never executed twice.
-        maxStalledCount: 0,
-      });
-      worker.on('error', onError);
-      worker.on('stalled', onLost);
-      worker.on('lockRenewalFailed', (runIds: string[]) => runIds.forEach(onLost));
+      if (concurrency === 0 || starting || stopping) return;
+      starting = startWorker().catch((error: unknown) => logger.error({ err: error }, 'could not begin to take runs'));
     },
 
     stopTaking,

@@ -119,8 +119,7 @@ export function createRunRuntime(options: RunRuntimeOptions): RunRuntime {
       isClosing = true;
       const taking = queue.stopTaking();
       taking.catch(() => undefined);
-      await sweeper.close();
-      const left = await executions.settled(shutdownGraceMs);
+      const [left] = await Promise.all([executions.settled(shutdownGraceMs), sweeper.close()]);
       await Promise.all(left.map((runId) => loseHere(runId, wasShutDown)));
       await executions.settled(stopLimitMs);
       await executions.close();

@@ -126,6 +126,7 @@ export function workingRecording(): RunRecording {
     ],
     strayThreads: [],
     strayAssistants: [],
+    ephemeralRows: [],
     events: [
       seedWritten(seed),
       content('run_a', 'A is 2 metres high.'),

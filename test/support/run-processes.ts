@@ -15,6 +15,8 @@ import { startRedis, type TestRedis } from './redis.js';
 
 const program = fileURLToPath(new URL('../fixtures/execute-runs.ts', import.meta.url));
 const startLimitMs = 30_000;
+/** Quicker than in earnest, so that tests are. */
+const timing = { lockMs: 6000, stalledCheckMs: 2000, sweepMs: 2000 };
 
 export interface RunProcess {
   readonly processId: number;
@@ -69,6 +71,7 @@ export async function startRunProcesses(): Promise<RunProcesses> {
     hooks: { runStarted: () => undefined, runEnded: () => undefined, runLost: () => undefined },
     now,
     logger,
+    timing,
   });
   runtime.start();
   const admin = redis.client();
@@ -90,6 +93,7 @@ export async function startRunProcesses(): Promise<RunProcesses> {
           DATABASE_URL: databaseUrl,
           REDIS_URL: redis.url,
           RUN_WORKERS: String(runWorkers),
+          TIMING: JSON.stringify(timing),
           TEST_LOG_LEVEL: 'warn',
         },
         stdio: ['ignore', 'pipe', 'pipe'],

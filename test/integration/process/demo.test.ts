@@ -15,6 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
+/** What compiles TypeScript on the fly keeps its results for the next time. */
+const leftBehind = async (): Promise<string[]> =>
+  (await readdir(directory)).filter((name) => !name.startsWith('tsx-') && name !== 'node-compile-cache');
+
 function startDemo(variables: Record<string, string> = {}) {
   const child = spawn(demo, {
     cwd: tmpdir(),
@@ -46,7 +50,7 @@ it('shows two runs, ends with the five verdicts, and leaves nothing behind', asy
   expect(output()).toMatch(/\[VERIFIED\] the lighthouse of Île Vierge is 82\.5 metres high/);
   expect(output()).toContain('The lighthouse of Île Vierge is taller, by 27.5 metres.');
   expect(output()).toContain('PROVIDER_ERROR');
-  expect(await readdir(directory)).toEqual([]);
+  expect(await leftBehind()).toEqual([]);
 }, 180_000);
 
 it('ends everything that it started when it is interrupted', async () => {
@@ -54,5 +58,5 @@ it('ends everything that it started when it is interrupted', async () => {
   await expect.poll(output, { timeout: 120_000, interval: 50 }).toContain('Planning the research');
   child.kill('SIGINT');
   expect(await ended, output()).toBe(130);
-  expect(await readdir(directory)).toEqual([]);
+  expect(await leftBehind()).toEqual([]);
 }, 180_000);

@@ -1,13 +1,11 @@
 // The README's tour, executed as it stands: a newcomer copies exactly these lines.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { readExamples, runTerminal as runTerminalIn, type Terminal } from '../../support/readme.js';
 import { startScriptServer, type ScriptServer } from '../../support/script-server.js';
 
-const root = path.resolve(import.meta.dirname, '../../..');
 let directory: string;
 let server: ScriptServer;
 
@@ -20,23 +18,10 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Runs lines in one bash, as a terminal would; the working directory holds `.data` like the project's folder does. */
-function runTerminal(lines: string): { output: () => string; ended: Promise<number | null> } {
-  const child = spawn('bash', ['-u', '-c', lines], { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] });
-  let text = '';
-  const read = (chunk: Buffer): void => void (text += chunk.toString());
-  child.stdout.on('data', read);
-  child.stderr.on('data', read);
-  return { output: () => text, ended: once(child, 'exit').then(([code]: (number | null)[]) => code ?? null) };
-}
+const runTerminal = (lines: string): Terminal => runTerminalIn(lines, directory);
 
 it('runs line by line, with the subscription in a second terminal', async () => {
-  const readme = await readFile(path.join(root, 'README.md'), 'utf8');
-  const tour = readme.split('<!-- tour: begin -->')[1]?.split('<!-- tour: end -->')[0] ?? '';
-  const blocks = [...tour.matchAll(/```sh( second-terminal)?\n([\s\S]*?)```/g)].map(([, second, lines]) => ({
-    isSecondTerminal: second !== undefined,
-    lines: (lines ?? '').replace('http://127.0.0.1:4000', server.url),
-  }));
+  const blocks = await readExamples('tour', server.url);
   expect(blocks.length).toBeGreaterThan(6);
   const [first, create] = blocks;
   const subscription = blocks.find((block) => block.isSecondTerminal);

@@ -240,6 +240,7 @@ describe('DEEP_RESEARCH_INTEGRATION', () => {
     ],
     ['a thread is left', ({ strayThreads }) => void strayThreads.push('thread_x'), /thread_x is left/],
     ['an assistant is left', ({ strayAssistants }) => void strayAssistants.push('asst_x'), /asst_x is left/],
+    ['a hidden row is left', ({ ephemeralRows }) => void ephemeralRows.push('thread_y'), /still holds thread_y/],
     ['the answer cites nothing', ({ run }) => void (run.output = 'A is taller.'), /cites no page/],
     ['the answer cites what nobody fetched', ({ run }) => void (run.output = 'See http://site/c.'), /cites no page/],
     [
