@@ -95,6 +95,8 @@ it('tells subscribers what they missed while Redis was away, without a gap and w
     subscribe({ transport: 'WebSocket', url: server.url, secret, scratchpadId: padId, after: '' }),
     subscribe({ transport: 'SSE', url: other.url, secret, scratchpadId: padId, after: '' }),
   ]);
+  // Both listen before the first fault.
+  for (const subscriber of subscribers) await subscriber.received(1);
   const written = ['before'];
   for (let round = 0; round < 3; round += 1) {
     await cluster.redis.client().call('CLIENT', 'KILL', 'TYPE', 'pubsub');
