@@ -111,8 +111,8 @@ describe('cli research against a running server', () => {
 
   it('exits with 1 and the error code when no worker succeeds', async () => {
     model.dieUnder('How high is');
-    const { code, progress } = await startCli(atServer('--max-workers', '1')).ended;
-    expect(code).toBe(1);
+    const { code, answer, progress } = await startCli(atServer('--max-workers', '1')).ended;
+    expect({ code, answer }).toEqual({ code: 1, answer: '' });
     expect(progress).toContain('PROVIDER_ERROR');
     expect(progress).toContain('NO_EVIDENCE');
     expect(progress).toContain('docs/guides/providers.md');
