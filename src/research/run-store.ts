@@ -84,7 +84,8 @@ interface Dependencies {
   now: Clock;
 }
 
-const workerTools: CapabilityPlaceholder[] = [{ type: 'web_search' }, { type: 'scratchpad' }];
+/** What every delegated worker has: in the row of its assistant, and when it is executed. */
+export const workerTools: readonly CapabilityPlaceholder[] = [{ type: 'web_search' }, { type: 'scratchpad' }];
 
 const firstMessageOf = ({ task, requirements }: WorkerOrder): string =>
   requirements === undefined || requirements.trim() === '' ? task : `${task}\n\nRequirements:\n${requirements}`;
