@@ -1,6 +1,7 @@
 // The composition root: builds everything out of a Config, opens connections, closes them in order.
 import { ConfigurationError, type Config } from './config.js';
 import { createDomain, type RunRuntime } from './domain.js';
+import { createAgentTokenService } from './identity/agent-token-service.js';
 import { createApiKeyService } from './identity/api-key-service.js';
 import { createAuthentication } from './identity/authentication.js';
 import { ensureDevelopmentUser } from './identity/development-user.js';
@@ -18,6 +19,7 @@ import { openStores, type OpenStores } from './stores.js';
 import { createContext, type Services } from './surfaces/graphql/context.js';
 import { createSchema } from './surfaces/graphql/schema.js';
 import { createGraphqlServer } from './surfaces/graphql/server.js';
+import { createMcpSurface } from './surfaces/mcp/mcp-surface.js';
 import { createMessageService } from './threads/message-service.js';
 import { createThreadService } from './threads/thread-service.js';
 
@@ -101,6 +103,7 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
   const services = overrideServices({
     users: createUserService({ prisma, authentication, cancelRuns, purgeOwner }),
     apiKeys: createApiKeyService({ prisma, authentication, now }),
+    agentTokens: createAgentTokenService({ prisma, authentication, now }),
     threads: createThreadService({ prisma, cancelRuns, purgeOwner }),
     messages: createMessageService({ prisma, maxContentBytes }),
     scratchpads,
@@ -125,6 +128,11 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
       })
     : undefined;
 
+  const translateError = (error: unknown): unknown => {
+    if (error instanceof DomainError || !isSqlUnavailable(error)) return error;
+    metrics.storeFailed('SQL');
+    return unavailable('SQL', error);
+  };
   const graphql = createGraphqlServer({
     schema: createSchema(prisma),
     authentication,
@@ -134,18 +142,18 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
     maxMessageBytes: config.maxBodyBytes,
     logger,
     metrics,
-    translateError: (error) => {
-      if (error instanceof DomainError || !isSqlUnavailable(error)) return error;
-      metrics.storeFailed('SQL');
-      return unavailable('SQL', error);
-    },
+    translateError,
   });
+  const mcp = createMcpSurface({ authentication, scratchpads: services.scratchpads, translateError });
   const http = createHttpServer({
     host: config.host,
     port: config.port,
     maxBodyBytes: config.maxBodyBytes,
     corsOrigins: config.corsOrigins,
-    surfaces: [{ path: '/graphql', surface: graphql }],
+    surfaces: [
+      { path: '/graphql', surface: graphql },
+      { path: '/mcp', surface: mcp },
+    ],
     readiness: () => askStores(stores),
     logger,
     metrics,

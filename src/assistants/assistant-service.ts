@@ -1,7 +1,7 @@
 // Assistants: instructions, and the platform capabilities that a tenant subscribes them to.
 import { z } from 'zod';
 import type { Assistant, Prisma, PrismaClient } from '../generated/prisma/client.js';
-import { requireUser, type Principal } from '../identity/principal.js';
+import { findOwner, requireOwner, requireUser, type Principal } from '../identity/principal.js';
 import { visibleTo } from '../identity/visible-to.js';
 import { DomainError, notFound, parseInput, unauthenticated } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
@@ -47,9 +47,9 @@ interface Dependencies {
 export function createAssistantService({ prisma, cancelRuns, maxContentBytes }: Dependencies): AssistantService {
   return {
     async find(principal, assistantId, query = {}) {
-      const { userId } = requireUser(principal);
-      if (!isId('assistant', assistantId)) return null;
-      return await prisma.assistant.findFirst({ ...query, where: { id: assistantId, ...visibleTo(userId) } });
+      const owner = findOwner(principal);
+      if (!owner || !isId('assistant', assistantId)) return null;
+      return await prisma.assistant.findFirst({ ...query, where: { id: assistantId, ...visibleTo(owner.userId) } });
     },
 
     async create(principal, input) {
@@ -78,7 +78,7 @@ export function createAssistantService({ prisma, cancelRuns, maxContentBytes }: 
     },
 
     async delete(principal, assistantId) {
-      const { userId } = requireUser(principal);
+      const { userId } = requireOwner(principal);
       if (!isId('assistant', assistantId)) throw notFound();
       const where = { id: assistantId, ...visibleTo(userId) };
       if (!(await prisma.assistant.findFirst({ where, select: { id: true } }))) throw notFound();

@@ -7,7 +7,7 @@ import { createId, isId } from '../shared/ids.js';
 import { isForeignKeyViolation } from '../shared/sql-errors.js';
 import { nameText } from '../shared/text.js';
 import type { Authentication } from './authentication.js';
-import { requireUser, type Principal } from './principal.js';
+import { findOwner, requireOwner, requireUser, type Principal } from './principal.js';
 import { apiKeyPrefix, createSecret, hashSecret, visiblePrefix } from './secrets.js';
 
 const newKey = z.object({
@@ -45,9 +45,9 @@ interface Dependencies {
 
 export function createApiKeyService({ prisma, authentication, now }: Dependencies): ApiKeyService {
   const find: ApiKeyService['find'] = async (principal, apiKeyId, query = {}) => {
-    const { userId } = requireUser(principal);
-    if (!isId('apiKey', apiKeyId)) return null;
-    return await prisma.apiKey.findFirst({ ...query, where: { id: apiKeyId, ownerId: userId } });
+    const owner = findOwner(principal);
+    if (!owner || !isId('apiKey', apiKeyId)) return null;
+    return await prisma.apiKey.findFirst({ ...query, where: { id: apiKeyId, ownerId: owner.userId } });
   };
 
   return {
@@ -69,7 +69,7 @@ export function createApiKeyService({ prisma, authentication, now }: Dependencie
     },
 
     async revoke(principal, apiKeyId) {
-      const { userId } = requireUser(principal);
+      const { userId } = requireOwner(principal);
       if (!isId('apiKey', apiKeyId)) throw notFound();
       await prisma.apiKey.updateMany({
         where: { id: apiKeyId, ownerId: userId, revokedAt: null },

@@ -1,9 +1,10 @@
-// From a secret to a principal, and the end of that principal when its key is revoked, expires or is deleted.
+// From a secret to a principal, and the end of that principal when its key or token is revoked, expires or is deleted.
 import type { PrismaClient } from '../generated/prisma/client.js';
 import type { Clock } from '../shared/clock.js';
 import { unauthenticated, type DomainError } from '../shared/errors.js';
 import type { Logger } from '../shared/logger.js';
-import type { Principal, UserPrincipal } from './principal.js';
+import { createCredentialRows, credentialIdOf, type Credential, type CredentialTerm } from './credential-rows.js';
+import type { Principal } from './principal.js';
 import { hashSecret, isSameSecret } from './secrets.js';
 
 export interface Authentication {
@@ -12,53 +13,51 @@ export interface Authentication {
    * @throws DomainError UNAUTHENTICATED for a missing, unknown, expired or revoked secret
    */
   authenticate(secret: string | undefined): Promise<Principal>;
-  /** Calls `onEnd` once, within 2 s of the key's revocation, expiry or deletion on any process. Returns the way to stop. */
+  /** Calls `onEnd` once, within 2 s of the credential's revocation, expiry or deletion on any process. Returns the way to stop. */
   watch(principal: Principal, onEnd: (error: DomainError) => void): () => void;
-  /** Forgets what is cached of a user's keys, so that a change made here holds here at once. */
+  /** Forgets what is cached of a user's keys and tokens, so that a change made here holds here at once. */
   forgetUser(userId: string): void;
   /** Ends the background loop and writes down the last uses that are still in memory. */
   close(): Promise<void>;
 }
 
 interface Dependencies {
-  prisma: Pick<PrismaClient, 'apiKey'>;
+  prisma: Pick<PrismaClient, 'apiKey' | 'agentToken'>;
   /** The administrator's secret; undefined means that there is no administrator. */
   administratorSecret: string | undefined;
   now: Clock;
   logger: Logger;
 }
 
-interface CachedKey {
-  principal: UserPrincipal;
-  expiresAt: Date | null;
+interface CachedCredential extends Credential {
   staleAtMs: number;
 }
 
 const cacheMs = 1000;
 const checkIntervalMs = 1000;
 const lastUseIntervalMs = 5000;
-const sweepAboveKeys = 10_000;
+const sweepAboveCredentials = 10_000;
 
-const isLive = (key: { revokedAt: Date | null; expiresAt: Date | null }, now: Date): boolean =>
-  key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now);
+const isLive = ({ revokedAt, expiresAt }: Omit<CredentialTerm, 'id'>, now: Date): boolean =>
+  revokedAt === null && (expiresAt === null || expiresAt > now);
+
+const ownerOf = ({ principal }: Credential): string =>
+  principal.kind === 'user' ? principal.userId : principal.ownerId;
 
 export function createAuthentication({ prisma, administratorSecret, now, logger }: Dependencies): Authentication {
-  const cache = new Map<string, CachedKey>();
-  const lookups = new Map<string, Promise<UserPrincipal>>();
+  const rows = createCredentialRows(prisma);
+  const cache = new Map<string, CachedCredential>();
+  const lookups = new Map<string, Promise<Credential>>();
   const watchers = new Map<string, Set<(error: DomainError) => void>>();
   const lastUses = new Map<string, Date>();
 
-  async function lookUp(secretHash: string): Promise<UserPrincipal> {
+  async function lookUp(secret: string, secretHash: string): Promise<Credential> {
     const askedAtMs = now().getTime();
-    const key = await prisma.apiKey.findUnique({
-      where: { secretHash },
-      select: { id: true, ownerId: true, revokedAt: true, expiresAt: true },
-    });
-    if (!key || !isLive(key, now())) throw unauthenticated();
-    const principal: UserPrincipal = { kind: 'user', userId: key.ownerId, apiKeyId: key.id };
-    if (cache.size > sweepAboveKeys) sweepCache();
-    cache.set(secretHash, { principal, expiresAt: key.expiresAt, staleAtMs: askedAtMs + cacheMs });
-    return principal;
+    const credential = await rows.find(secret);
+    if (!credential || !isLive(credential, now())) throw unauthenticated();
+    if (cache.size > sweepAboveCredentials) sweepCache();
+    cache.set(secretHash, { ...credential, staleAtMs: askedAtMs + cacheMs });
+    return credential;
   }
 
   function sweepCache(): void {
@@ -66,11 +65,11 @@ export function createAuthentication({ prisma, administratorSecret, now, logger 
     for (const [hash, entry] of cache) if (entry.staleAtMs <= nowMs) cache.delete(hash);
   }
 
-  /** Concurrent first requests of one key share one statement. */
-  function lookUpOnce(secretHash: string): Promise<UserPrincipal> {
+  /** Concurrent first requests with one secret share one statement. */
+  function lookUpOnce(secret: string, secretHash: string): Promise<Credential> {
     const running = lookups.get(secretHash);
     if (running) return running;
-    const lookup = lookUp(secretHash).finally(() => lookups.delete(secretHash));
+    const lookup = lookUp(secret, secretHash).finally(() => lookups.delete(secretHash));
     lookups.set(secretHash, lookup);
     return lookup;
   }
@@ -78,36 +77,33 @@ export function createAuthentication({ prisma, administratorSecret, now, logger 
   async function endDeadWatchers(): Promise<void> {
     const watched = [...watchers.keys()];
     if (watched.length === 0) return;
-    const keys = await prisma.apiKey.findMany({
-      where: { id: { in: watched } },
-      select: { id: true, revokedAt: true, expiresAt: true },
-    });
-    const live = new Set(keys.filter((key) => isLive(key, now())).map((key) => key.id));
+    const terms = await rows.termsOf(watched);
+    const live = new Set(terms.filter((term) => isLive(term, now())).map(({ id }) => id));
     for (const id of watched) if (!live.has(id)) endWatchersOf(id);
   }
 
-  function endWatchersOf(apiKeyId: string): void {
-    const ending = watchers.get(apiKeyId) ?? [];
-    watchers.delete(apiKeyId);
+  function endWatchersOf(credentialId: string): void {
+    const ending = watchers.get(credentialId) ?? [];
+    watchers.delete(credentialId);
     for (const onEnd of ending) onEnd(unauthenticated());
   }
 
   async function writeLastUses(): Promise<void> {
     const uses = [...lastUses];
     lastUses.clear();
-    for (const [id, lastUsedAt] of uses) {
-      await prisma.apiKey.updateMany({ where: { id }, data: { lastUsedAt } });
-    }
+    for (const [id, lastUsedAt] of uses) await rows.noteUse(id, lastUsedAt);
   }
 
-  // With SQL away nobody can tell whether a key was revoked: what is open stays open until SQL answers again.
+  // With SQL away nobody can tell whether a credential was revoked: what is open stays open until SQL answers again.
   const checkTimer = setInterval(() => {
     endDeadWatchers().catch((error: unknown) =>
-      logger.warn({ error }, 'could not check the keys of open subscriptions'),
+      logger.warn({ error }, 'could not check the credentials of open subscriptions'),
     );
   }, checkIntervalMs);
   const lastUseTimer = setInterval(() => {
-    writeLastUses().catch((error: unknown) => logger.warn({ error }, 'could not write when keys were last used'));
+    writeLastUses().catch((error: unknown) =>
+      logger.warn({ error }, 'could not write when credentials were last used'),
+    );
   }, lastUseIntervalMs);
   checkTimer.unref();
   lastUseTimer.unref();
@@ -123,34 +119,34 @@ export function createAuthentication({ prisma, administratorSecret, now, logger 
       const at = now();
       if (cached && cached.staleAtMs > at.getTime()) {
         if (cached.expiresAt !== null && cached.expiresAt <= at) throw unauthenticated();
-        lastUses.set(cached.principal.apiKeyId, at);
+        lastUses.set(cached.id, at);
         return cached.principal;
       }
-      const principal = await lookUpOnce(secretHash);
-      lastUses.set(principal.apiKeyId, at);
+      const { id, principal } = await lookUpOnce(secret, secretHash);
+      lastUses.set(id, at);
       return principal;
     },
 
     watch(principal, onEnd) {
-      if (principal.kind !== 'user') return () => {};
-      const { apiKeyId } = principal;
-      const callbacks = watchers.get(apiKeyId) ?? new Set();
-      watchers.set(apiKeyId, callbacks.add(onEnd));
+      const credentialId = credentialIdOf(principal);
+      if (credentialId === undefined) return () => {};
+      const callbacks = watchers.get(credentialId) ?? new Set();
+      watchers.set(credentialId, callbacks.add(onEnd));
       return () => {
         callbacks.delete(onEnd);
-        if (callbacks.size === 0 && watchers.get(apiKeyId) === callbacks) watchers.delete(apiKeyId);
+        if (callbacks.size === 0 && watchers.get(credentialId) === callbacks) watchers.delete(credentialId);
       };
     },
 
     forgetUser(userId) {
-      for (const [hash, { principal }] of cache) if (principal.userId === userId) cache.delete(hash);
+      for (const [hash, credential] of cache) if (ownerOf(credential) === userId) cache.delete(hash);
     },
 
     async close() {
       clearInterval(checkTimer);
       clearInterval(lastUseTimer);
       await writeLastUses().catch((error: unknown) =>
-        logger.warn({ error }, 'could not write when keys were last used'),
+        logger.warn({ error }, 'could not write when credentials were last used'),
       );
     },
   };

@@ -4,6 +4,9 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 /** How an API key begins, so that a person and a secret scanner recognise one. */
 export const apiKeyPrefix = 'spk_';
 
+/** How an agent token begins. */
+export const agentTokenPrefix = 'spa_';
+
 const shownCharacters = 12;
 
 /** A fresh credential. `prefix` says which kind it is. */

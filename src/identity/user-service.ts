@@ -6,14 +6,14 @@ import { createId, isId } from '../shared/ids.js';
 import { nameText } from '../shared/text.js';
 import { apiKeyColumns } from './api-key-service.js';
 import type { Authentication } from './authentication.js';
-import { requireAdministrator, requireUser, type Principal } from './principal.js';
+import { findOwner, requireAdministrator, requireUser, type Principal } from './principal.js';
 import { apiKeyPrefix, createSecret } from './secrets.js';
 
 const newUser = z.object({ name: nameText });
 const threadsAtOnce = 1000;
 
 export interface UserService {
-  /** The authenticated user; null for the administrator, who is none. */
+  /** The authenticated user; null for an agent and for the administrator, who are none. */
   viewer(principal: Principal, query?: Prisma.UserDefaultArgs): Promise<User | null>;
   /** The user with this id, if it is the principal itself. */
   find(principal: Principal, userId: string, query?: Prisma.UserDefaultArgs): Promise<User | null>;
@@ -65,7 +65,7 @@ export function createUserService({ prisma, authentication, cancelRuns, purgeOwn
     },
 
     async find(principal, userId, query = {}) {
-      if (requireUser(principal).userId !== userId) return null;
+      if (findOwner(principal)?.userId !== userId) return null;
       return await prisma.user.findUnique({ ...query, where: { id: userId } });
     },
 

@@ -3,7 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 
 const allowedMethods = 'GET, POST, PUT, PATCH, DELETE';
-const allowedHeaders = 'authorization, content-type, x-api-key, x-request-id, last-event-id, if-match, idempotency-key';
+const allowedHeaders =
+  'authorization, content-type, x-api-key, x-request-id, last-event-id, if-match, idempotency-key, mcp-protocol-version';
 const exposedHeaders = 'x-request-id, retry-after, etag';
 const preflightMaxAgeSeconds = 600;
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Assistant, Prisma, PrismaClient, Run } from '../generated/prisma/client.js';
 import type { AssistantService } from '../assistants/assistant-service.js';
-import { requireUser, type Principal } from '../identity/principal.js';
+import { findOwner, requireOwner, requireUser, type Principal } from '../identity/principal.js';
 import type { ScratchpadService } from '../scratchpads/scratchpad-service.js';
 import { DomainError, invalidInput, notFound, parseInput } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
@@ -161,7 +161,7 @@ export function createRunService(dependencies: Dependencies): RunService {
     });
 
   async function start(principal: Principal, plan: Plan): Promise<Run> {
-    const { userId } = requireUser(principal);
+    const { userId } = requireOwner(principal);
     const pad = await scratchpads.ensureForThread(principal, plan.threadId);
     const run = await create(userId, pad.id, plan);
     try {
@@ -174,7 +174,7 @@ export function createRunService(dependencies: Dependencies): RunService {
   }
 
   async function requireRun(principal: Principal, runId: string): Promise<Run> {
-    const { userId } = requireUser(principal);
+    const { userId } = requireOwner(principal);
     const run = isId('run', runId) ? await prisma.run.findFirst({ where: { id: runId, ownerId: userId } }) : null;
     if (!run) throw notFound();
     return run;
@@ -193,9 +193,9 @@ export function createRunService(dependencies: Dependencies): RunService {
     },
 
     async find(principal, runId, query = {}) {
-      const { userId } = requireUser(principal);
-      if (!isId('run', runId)) return null;
-      return await prisma.run.findFirst({ ...query, where: { id: runId, ownerId: userId } });
+      const owner = findOwner(principal);
+      if (!owner || !isId('run', runId)) return null;
+      return await prisma.run.findFirst({ ...query, where: { id: runId, ownerId: owner.userId } });
     },
 
     async count(principal) {
@@ -213,7 +213,7 @@ export function createRunService(dependencies: Dependencies): RunService {
     },
 
     async startRun(principal, input) {
-      requireUser(principal);
+      requireOwner(principal);
       const { assistantId, threadId, message } = parseInput(newRun, input);
       checkSize(message);
       requireProvider();
@@ -231,7 +231,7 @@ export function createRunService(dependencies: Dependencies): RunService {
     },
 
     async startResearch(principal, input) {
-      requireUser(principal);
+      requireOwner(principal);
       const { threadId, question, model, maxTurns, maxWorkers } = parseInput(newResearch, input);
       checkSize(question);
       requireProvider();

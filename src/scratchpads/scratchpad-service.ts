@@ -1,11 +1,13 @@
 // The owner-scoped facade of scratchpads: identity in SQL and state in Redis meet here and nowhere else.
 import { z } from 'zod';
 import type { Prisma, Scratchpad } from '../generated/prisma/client.js';
-import { requireUser, type Principal } from '../identity/principal.js';
+import { ownerForPad, roleAllows, type PadAction } from '../identity/agent-access.js';
+import { findOwner, requireOwner, requireTenant, type Principal } from '../identity/principal.js';
 import { DomainError, notFound, parseInput } from '../shared/errors.js';
 import { jsonObject, type JsonObject } from '../shared/json.js';
 import type { Logger } from '../shared/logger.js';
 import { storableText } from '../shared/text.js';
+import { changesWithoutRuns, entryWithoutRun, readingWithoutRuns } from './agent-view.js';
 import type { ContentState, DataPlane, EntryState, PadAddress, PadRead, PadReading } from './data-plane.js';
 import type { EventPlane, ScratchpadChange } from './event-plane.js';
 import type { IdentityPlane } from './identity-plane.js';
@@ -22,7 +24,7 @@ const newEntry = z.object({
   idempotencyKey,
 });
 
-/** Who made a change, for the entry and its event; absent for the owner's own API key. */
+/** Who made a change, for the entry and its event; absent for a client of the API. An agent is always the author of what it appends. */
 export interface Origin {
   author?: string;
   runId?: string;
@@ -45,17 +47,18 @@ export type ClearScope = 'CONTENT' | 'ENTRIES' | 'ALL';
 
 /**
  * Every method takes the principal first and reaches only what is its own: whatever else an id names is NOT_FOUND (or null
- * for a look-up). Every method may throw DomainError UNAVAILABLE when a store does not answer.
+ * for a look-up). An agent's own is its one scratchpad, with which its role may do some things; the others are FORBIDDEN. It is told
+ * nothing of the runs that write there. Every method may throw DomainError UNAVAILABLE when a store does not answer.
  */
 export interface ScratchpadService {
   find(principal: Principal, scratchpadId: string, query?: Prisma.ScratchpadDefaultArgs): Promise<Scratchpad | null>;
-  /** Creates nothing. */
+  /** Creates nothing. An agent sees no thread, so it finds nothing by one. */
   findByThread(
     principal: Principal,
     threadId: string,
     query?: Prisma.ScratchpadDefaultArgs,
   ): Promise<Scratchpad | null>;
-  /** The principal's pads, narrowed and ordered by `query`. */
+  /** The principal's pads, narrowed and ordered by `query`; an agent has one. */
   list(principal: Principal, query: Prisma.ScratchpadFindManyArgs): Promise<Scratchpad[]>;
   count(principal: Principal): Promise<number>;
   /** @throws DomainError NOT_FOUND for the thread, CONFLICT when it has a scratchpad already */
@@ -111,15 +114,15 @@ interface Dependencies {
 export function createScratchpadService(dependencies: Dependencies): ScratchpadService {
   const { identityPlane, dataPlane, eventPlane, convergeNotebook, cancelRuns, purgeOwner, logger } = dependencies;
 
-  /** The one check before every use of a pad's working state: it is there and it is the principal's. */
-  async function requirePad(principal: Principal, scratchpadId: string): Promise<PadAddress> {
-    const ownerId = requireUser(principal).userId;
+  /** The one check before every use of a pad: it is there, it is the principal's, and the principal may do this with it. */
+  async function requirePad(principal: Principal, scratchpadId: string, action: PadAction): Promise<PadAddress> {
+    const ownerId = ownerForPad(principal, scratchpadId, action);
     if (!(await identityPlane.exists(ownerId, scratchpadId))) throw notFound();
     return { ownerId, scratchpadId };
   }
 
   async function create(principal: Principal, threadId: string, metaData: JsonObject): Promise<Scratchpad> {
-    const pad = await identityPlane.create(requireUser(principal).userId, threadId, metaData);
+    const pad = await identityPlane.create(requireOwner(principal).userId, threadId, metaData);
     try {
       await convergeNotebook({ ownerId: pad.ownerId, scratchpadId: pad.id }, threadId);
     } catch (error) {
@@ -132,28 +135,38 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
 
   return {
     async find(principal, scratchpadId, query) {
-      return await identityPlane.find(requireUser(principal).userId, scratchpadId, query);
+      const tenant = requireTenant(principal);
+      if (tenant.kind === 'user') return await identityPlane.find(tenant.userId, scratchpadId, query);
+      if (tenant.scratchpadId !== scratchpadId || !roleAllows(tenant.role, 'READ')) return null;
+      return await identityPlane.find(tenant.ownerId, scratchpadId, query);
     },
 
     async findByThread(principal, threadId, query) {
-      return await identityPlane.findByThread(requireUser(principal).userId, threadId, query);
+      const owner = findOwner(principal);
+      return owner && (await identityPlane.findByThread(owner.userId, threadId, query));
     },
 
     async list(principal, query) {
-      return await identityPlane.list(requireUser(principal).userId, query);
+      const tenant = requireTenant(principal);
+      if (tenant.kind === 'user') return await identityPlane.list(tenant.userId, query);
+      const where = { AND: [{ id: tenant.scratchpadId }, query.where ?? {}] };
+      return await identityPlane.list(tenant.ownerId, { ...query, where });
     },
 
     async count(principal) {
-      return await identityPlane.count(requireUser(principal).userId);
+      const tenant = requireTenant(principal);
+      if (tenant.kind === 'user') return await identityPlane.count(tenant.userId);
+      return (await identityPlane.existsNow(tenant.ownerId, tenant.scratchpadId)) ? 1 : 0;
     },
 
     async create(principal, input) {
+      requireOwner(principal);
       const { threadId, metaData } = parseInput(newPad, input);
       return await create(principal, threadId, metaData ?? {});
     },
 
     async ensureForThread(principal, threadId) {
-      const ownerId = requireUser(principal).userId;
+      const ownerId = requireOwner(principal).userId;
       const existing = await identityPlane.findByThread(ownerId, threadId);
       if (existing) {
         await convergeNotebook({ ownerId, scratchpadId: existing.id }, threadId);
@@ -170,14 +183,13 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     },
 
     async updateMetaData(principal, scratchpadId, metaData) {
-      const ownerId = requireUser(principal).userId;
+      const ownerId = ownerForPad(principal, scratchpadId, 'MANAGE');
       const change = parseInput(metaDataChange, { metaData });
       return await identityPlane.updateMetaData(ownerId, scratchpadId, change.metaData);
     },
 
     async delete(principal, scratchpadId) {
-      const ownerId = requireUser(principal).userId;
-      if (!(await identityPlane.exists(ownerId, scratchpadId))) throw notFound();
+      const { ownerId } = await requirePad(principal, scratchpadId, 'MANAGE');
       await cancelRuns({ ownerId, scratchpadId });
       await identityPlane.delete(ownerId, scratchpadId);
       await purgeOwner(ownerId);
@@ -185,8 +197,9 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     },
 
     async setContent(principal, scratchpadId, input, origin = {}) {
+      ownerForPad(principal, scratchpadId, 'REPLACE');
       const change = parseInput(contentChange, input);
-      const pad = await requirePad(principal, scratchpadId);
+      const pad = await requirePad(principal, scratchpadId, 'REPLACE');
       return await dataPlane.setContent(pad, {
         text: change.text,
         expectedVersion: change.expectedVersion ?? undefined,
@@ -196,36 +209,40 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     },
 
     async appendEntry(principal, scratchpadId, input, origin = {}) {
-      const entry = parseInput(newEntry, input);
-      const pad = await requirePad(principal, scratchpadId);
-      return await dataPlane.appendEntry(pad, {
-        content: entry.content,
-        idempotencyKey: entry.idempotencyKey ?? undefined,
-        ...origin,
-      });
+      ownerForPad(principal, scratchpadId, 'APPEND');
+      const { content, idempotencyKey: key } = parseInput(newEntry, input);
+      const pad = await requirePad(principal, scratchpadId, 'APPEND');
+      const isAgent = principal.kind === 'agent';
+      const author = isAgent ? principal.name : origin.author;
+      const entry = { content, idempotencyKey: key ?? undefined, ...origin, author };
+      const appended = await dataPlane.appendEntry(pad, entry);
+      return isAgent ? { ...appended, entry: entryWithoutRun(appended.entry) } : appended;
     },
 
     async clear(principal, scratchpadId, scope, origin = {}) {
-      await dataPlane.clear(await requirePad(principal, scratchpadId), scope, origin);
+      await dataPlane.clear(await requirePad(principal, scratchpadId, 'MANAGE'), scope, origin);
     },
 
     async read(principal, reads) {
-      const ownerId = requireUser(principal).userId;
-      if (reads.some(({ pad }) => pad.ownerId !== ownerId)) throw notFound();
-      return await dataPlane.read(reads);
+      for (const { pad } of reads) {
+        if (ownerForPad(principal, pad.scratchpadId, 'READ') !== pad.ownerId) throw notFound();
+      }
+      const readings = await dataPlane.read(reads);
+      return principal.kind === 'agent' ? readings.map(readingWithoutRuns) : readings;
     },
 
     async formattedView(principal, scratchpadId) {
-      const pad = await requirePad(principal, scratchpadId);
+      const pad = await requirePad(principal, scratchpadId, 'READ');
       const [reading] = await dataPlane.read([{ pad, formattedView: true }]);
       return reading?.formattedView ?? '';
     },
 
     async subscribe(principal, scratchpadId, { after }) {
-      const ownerId = requireUser(principal).userId;
+      const ownerId = ownerForPad(principal, scratchpadId, 'READ');
       const pad = { ownerId, scratchpadId };
       if (await identityPlane.exists(ownerId, scratchpadId)) {
-        return await eventPlane.subscribe(pad, after == null ? {} : { after });
+        const changes = await eventPlane.subscribe(pad, after == null ? {} : { after });
+        return principal.kind === 'agent' ? changesWithoutRuns(changes) : changes;
       }
       const farewell = eventPlane.farewell(pad, after ?? undefined);
       if (!farewell) throw notFound();

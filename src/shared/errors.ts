@@ -56,7 +56,7 @@ export const notFound = (): DomainError =>
 export const unauthenticated = (): DomainError =>
   new DomainError(
     'UNAUTHENTICATED',
-    'This needs a valid API key: send it as "Authorization: Bearer <key>" or "X-API-Key: <key>".',
+    'This needs a valid API key or agent token: send it as "Authorization: Bearer <key>" or "X-API-Key: <key>".',
   );
 
 /** `store` is "SQL" or "Redis": enough for an operator, nothing about hosts. */

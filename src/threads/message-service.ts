@@ -1,7 +1,7 @@
 // Messages: what was said on a thread, in the order in which the database stored it.
 import { z } from 'zod';
 import type { Message, Prisma, PrismaClient } from '../generated/prisma/client.js';
-import { requireUser, type Principal } from '../identity/principal.js';
+import { findOwner, requireOwner, requireUser, type Principal } from '../identity/principal.js';
 import { visibleTo } from '../identity/visible-to.js';
 import { DomainError, parseInput } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
@@ -35,13 +35,13 @@ interface Dependencies {
 export function createMessageService({ prisma, maxContentBytes }: Dependencies): MessageService {
   return {
     async find(principal, messageId, query = {}) {
-      const { userId } = requireUser(principal);
-      if (!isId('message', messageId)) return null;
-      return await prisma.message.findFirst({ ...query, where: { id: messageId, thread: visibleTo(userId) } });
+      const owner = findOwner(principal);
+      if (!owner || !isId('message', messageId)) return null;
+      return await prisma.message.findFirst({ ...query, where: { id: messageId, thread: visibleTo(owner.userId) } });
     },
 
     async create(principal, input) {
-      const { userId } = requireUser(principal);
+      const { userId } = requireOwner(principal);
       const { threadId, content, role } = parseInput(newMessage, input);
       if (byteLength(content) > maxContentBytes) {
         throw new DomainError('LIMIT_EXCEEDED', `A message may have at most ${maxContentBytes} bytes in UTF-8.`);

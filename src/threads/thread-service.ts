@@ -1,7 +1,7 @@
 // Threads: the conversations of a tenant, and the parents of its scratchpads.
 import { z } from 'zod';
 import type { Prisma, PrismaClient, Thread } from '../generated/prisma/client.js';
-import { requireUser, type Principal } from '../identity/principal.js';
+import { findOwner, requireOwner, requireUser, type Principal } from '../identity/principal.js';
 import { visibleTo } from '../identity/visible-to.js';
 import { notFound, parseInput, unauthenticated } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
@@ -30,9 +30,9 @@ interface Dependencies {
 export function createThreadService({ prisma, cancelRuns, purgeOwner }: Dependencies): ThreadService {
   return {
     async find(principal, threadId, query = {}) {
-      const { userId } = requireUser(principal);
-      if (!isId('thread', threadId)) return null;
-      return await prisma.thread.findFirst({ ...query, where: { id: threadId, ...visibleTo(userId) } });
+      const owner = findOwner(principal);
+      if (!owner || !isId('thread', threadId)) return null;
+      return await prisma.thread.findFirst({ ...query, where: { id: threadId, ...visibleTo(owner.userId) } });
     },
 
     async create(principal, input) {
@@ -50,7 +50,7 @@ export function createThreadService({ prisma, cancelRuns, purgeOwner }: Dependen
     },
 
     async delete(principal, threadId) {
-      const { userId } = requireUser(principal);
+      const { userId } = requireOwner(principal);
       if (!isId('thread', threadId)) throw notFound();
       const where = { id: threadId, ...visibleTo(userId) };
       if (!(await prisma.thread.findFirst({ where, select: { id: true } }))) throw notFound();

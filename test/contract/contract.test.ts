@@ -15,18 +15,7 @@ import { describe, expect, it } from 'vitest';
 import { printPublicSchema } from '../../src/surfaces/graphql/print-schema.js';
 
 /** What the contract promises and a later version brings. An entry that is built already makes a test fail. */
-const notYetBuilt = new Set([
-  'AgentRole',
-  'AgentToken',
-  ...['CreateAgentToken', 'RevokeAgentToken'].flatMap(inputAndPayload),
-  'Scratchpad.agentTokens',
-  'Mutation.createAgentToken',
-  'Mutation.revokeAgentToken',
-]);
-
-function inputAndPayload(mutation: string): string[] {
-  return [`${mutation}Input`, `${mutation}Payload`];
-}
+const notYetBuilt = new Set<string>();
 
 const describeArgument = (argument: GraphQLArgument | GraphQLInputField): string =>
   `${argument.name}: ${String(argument.type)}${argument.defaultValue === undefined ? '' : ` = ${JSON.stringify(argument.defaultValue)}`}`;
@@ -86,7 +75,8 @@ describe('the public contract', () => {
     const madeIds = inputs.filter((name) =>
       /^Create\w+Input\.(id|\w*[sS]cratchpadId|entryId|messageId|apiKeyId)$/.test(name),
     );
-    expect(madeIds).toEqual([]);
+    // The scratchpad that a token is for is there already.
+    expect(madeIds).toEqual(['CreateAgentTokenInput.scratchpadId']);
   });
 
   it('is printed in schema.graphql as the code has it', () => {

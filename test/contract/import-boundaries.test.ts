@@ -165,6 +165,12 @@ describe('the import boundaries', () => {
     ],
     ['Pothos outside', 'src/app.ts', "import SchemaBuilder from '@pothos/core';", 'package @pothos/core'],
     ['pg outside', 'src/identity/user-service.ts', "import pg from 'pg';", 'package pg'],
+    [
+      'the MCP SDK outside',
+      'src/tools/toolbox.ts',
+      "import { Server } from '@modelcontextprotocol/sdk/server/index.js';",
+      'package @modelcontextprotocol/sdk',
+    ],
     ['an undeclared package', 'src/shared/text.ts', "import _ from 'lodash';", 'lodash is not among'],
     ['a development package', 'src/shared/text.ts', "import { it } from 'vitest';", 'vitest is not among'],
     ['process.env', 'src/config.ts', 'export const port = process.env.PORT;', 'only the entry points do'],

@@ -27,7 +27,7 @@ const order = [
 const entryPoints = /^src\/(main|worker|cli)\.ts$/;
 const sqlOwners = [
   /^src\/infra\//,
-  /^src\/(identity|threads|assistants)\/(authentication|development-user|[a-z-]+-service)\.ts$/,
+  /^src\/(identity|threads|assistants)\/(authentication|credential-rows|development-user|[a-z-]+-service)\.ts$/,
   /^src\/threads\/idle-thread\.ts$/,
   /^src\/scratchpads\/(identity-plane|purge-queue|row-index)\.ts$/,
   /^src\/research\/(run-[a-z-]+|sql-conversation)\.ts$/,
@@ -57,6 +57,7 @@ const packageFences: { packages: RegExp; allowed: RegExp[] }[] = [
       /^(graphql|graphql-ws|graphql-yoga|dataloader|@pothos\/.+|@graphql-yoga\/.+|@envelop\/.+|@escape\.tech\/graphql-armor.*)$/,
     allowed: [/^src\/surfaces\/graphql\//],
   },
+  { packages: /^@modelcontextprotocol\/sdk$/, allowed: [/^src\/surfaces\/mcp\//] },
   { packages: /^openai$/, allowed: [/^src\/research\/provider\//] },
   { packages: /^bullmq$/, allowed: [/^src\/infra\//, /^src\/research\//] },
   { packages: /^prom-client$/, allowed: [/^src\/infra\//] },

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { GraphQLSchema } from 'graphql';
 import { createId, kindOfId, type IdKind } from '../../src/shared/ids.js';
 import { watchRedis, type RedisWatch } from '../support/redis-watch.js';
-import { appendEntry, createAssistant, createScratchpad, createThread, startResearch } from '../support/operations.js';
+import {
+  appendEntry,
+  createAssistant,
+  createScratchpad,
+  createThread,
+  createToken,
+  startResearch,
+} from '../support/operations.js';
 import { allFields, disguisedIds, documentsFor, idArguments, readSchema, withValueAt } from '../support/schema-walk.js';
 import { startScriptedModelServer, type ScriptedModelServer } from '../support/scripted-model-server.js';
 import { administratorSecret, startService, type Service, type Tenant } from '../support/service.js';
@@ -30,7 +37,9 @@ const ownThread = async ({ client }: World): Promise<{ id: string }> => ({ id: a
 const afterValues = (): object[] => [{ after: '' }, {}, { after: 'nonsense' }];
 
 const recipes: Record<string, Recipe> = {
-  'Query.node': { kinds: ['user', 'apiKey', 'thread', 'message', 'scratchpad', 'assistant', 'run'] },
+  'Query.node': {
+    kinds: ['user', 'apiKey', 'agentToken', 'thread', 'message', 'scratchpad', 'assistant', 'run'],
+  },
   'Query.thread': { kinds: ['thread'] },
   'Query.scratchpad': { kinds: ['scratchpad'] },
   'Query.scratchpadByThread': { kinds: ['thread'] },
@@ -114,6 +123,19 @@ const recipes: Record<string, Recipe> = {
     own: async ({ client }) => ({
       id: await startResearch(client, await createThread(client), { question: 'bob asks' }),
     }),
+  },
+  'Mutation.createAgentToken': {
+    kinds: ['scratchpad'],
+    values: () => [
+      { input: { name: 'an intruder', role: 'SUPERVISOR' } },
+      { input: { name: ' ', role: 'OBSERVER' } },
+      { input: { name: 'an intruder', role: 'WORKER', expiresAt: '2001-01-01T00:00:00Z' } },
+    ],
+    own: async ({ client }) => ({ id: await createScratchpad(client) }),
+  },
+  'Mutation.revokeAgentToken': {
+    kinds: ['agentToken'],
+    own: async ({ client }) => ({ id: (await createToken(client, await createScratchpad(client))).id }),
   },
   'Mutation.revokeApiKey': { kinds: ['apiKey'], own: ({ client }) => createKey(client) },
   'Mutation.deleteViewer': {

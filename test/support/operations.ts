@@ -39,6 +39,34 @@ export async function appendEntry(
   return data.appendScratchpadEntry;
 }
 
+export type AgentRole = 'SUPERVISOR' | 'WORKER' | 'OBSERVER';
+
+export interface MadeToken {
+  id: string;
+  secret: string;
+}
+
+export const createTokenDocument = `mutation ($input: CreateAgentTokenInput!) {
+  createAgentToken(input: $input) { secret agentToken { id name role prefix expiresAt } }
+}`;
+
+/** A token for an agent on one scratchpad, made by its owner. */
+export async function createToken(
+  client: GraphqlClient,
+  scratchpadId: string,
+  role: AgentRole = 'WORKER',
+  more: { name?: string; expiresAt?: Date } = {},
+): Promise<MadeToken> {
+  const { createAgentToken } = await client.run<{ createAgentToken: { secret: string; agentToken: { id: string } } }>(
+    createTokenDocument,
+    { input: { scratchpadId, role, name: `${role.toLowerCase()} of a test`, ...more } },
+  );
+  return { id: createAgentToken.agentToken.id, secret: createAgentToken.secret };
+}
+
+export const revokeTokenDocument =
+  'mutation ($id: ID!) { revokeAgentToken(input: { agentTokenId: $id }) { agentToken { id revokedAt } } }';
+
 export interface WrittenContent {
   text: string;
   version: string;

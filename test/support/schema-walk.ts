@@ -41,7 +41,7 @@ export function takenScalars(field: Field): { path: string[]; type: string }[] {
 }
 
 /** Where a field takes ids: one path for each. */
-const idPaths = (field: Field): string[][] =>
+export const idPaths = (field: Field): string[][] =>
   takenScalars(field)
     .filter(({ type }) => type === 'ID')
     .map(({ path }) => path);

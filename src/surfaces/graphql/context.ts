@@ -1,5 +1,6 @@
 // What a resolver may reach: who asks, the services, and the loaders of this one operation.
 import type { AssistantService } from '../../assistants/assistant-service.js';
+import type { AgentTokenService } from '../../identity/agent-token-service.js';
 import type { ApiKeyService } from '../../identity/api-key-service.js';
 import type { Principal } from '../../identity/principal.js';
 import type { UserService } from '../../identity/user-service.js';
@@ -12,6 +13,7 @@ import { createLoaders, type Loaders } from './loaders.js';
 export interface Services {
   users: UserService;
   apiKeys: ApiKeyService;
+  agentTokens: AgentTokenService;
   threads: ThreadService;
   messages: MessageService;
   scratchpads: ScratchpadService;

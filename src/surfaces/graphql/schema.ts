@@ -1,6 +1,7 @@
 // The code-first schema, put together type by type. `schema.graphql` at the project's root is printed from it.
 import type { GraphQLSchema } from 'graphql';
 import { createBuilder, type RelationSource } from './builder.js';
+import { addAgentToken } from './types/agent-token.js';
 import { addApiKey } from './types/api-key.js';
 import { addAssistant } from './types/assistant.js';
 import { addMessage } from './types/message.js';
@@ -33,6 +34,7 @@ export function createSchema(prisma: RelationSource): GraphQLSchema {
   const state = addScratchpadState(builder, pageInfo);
   const scratchpad = addScratchpad(builder, { node, pageInfo, user, thread, state });
   addScratchpadMutations(builder, scratchpad, state);
+  addAgentToken(builder, node, scratchpad);
   const runEvents = addRunEvent(builder);
   addScratchpadEvents(builder, scratchpad, state, runEvents);
   const assistant = addAssistant(builder, { node, pageInfo, user });

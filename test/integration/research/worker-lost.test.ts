@@ -45,9 +45,12 @@ test('kill -9 of the executing process: lost within a minute, its workers too, a
   await delay(300);
   await victim.kill();
   await untilStatus(run, 'FAILED', 60_000);
-  expect(await service.row(run)).toMatchObject({ lastErrorCode: 'WORKER_LOST' });
   // The stream ends when everything is put away.
   const events = await live;
+  expect(await service.row(run)).toMatchObject({
+    lastErrorCode: 'WORKER_LOST',
+    lastErrorMessage: expect.stringContaining('The hold on the run was lost') as string,
+  });
   const [worker] = await workersOf(run);
   expect(worker).toMatchObject({ status: 'FAILED', lastErrorCode: 'WORKER_LOST', threadId: null, assistantId: null });
   expect(await service.database.prisma.thread.count({ where: { ephemeral: true } })).toBe(0);
@@ -120,7 +123,10 @@ test('SIGTERM with Redis away: the process ends all the same, and its run is los
   await service.redis.restart();
   await until('Redis is back', () => service.connections.subscriber.status === 'ready');
   await untilStatus(run, 'FAILED', 60_000);
-  expect(await service.row(run)).toMatchObject({ lastErrorCode: 'WORKER_LOST' });
+  expect(await service.row(run)).toMatchObject({
+    lastErrorCode: 'WORKER_LOST',
+    lastErrorMessage: expect.stringContaining('The hold on the run was lost') as string,
+  });
   expect((await phasesOf(run)).at(-1)).toBe('FINISHED');
 }, 120_000);
 

@@ -1,5 +1,5 @@
 // The Node interface, and the one query that finds anything by its id.
-import { requireUser } from '../../../identity/principal.js';
+import { requireTenant } from '../../../identity/principal.js';
 import { kindOfId, type IdKind } from '../../../shared/ids.js';
 import type { Builder } from '../builder.js';
 import type { Context } from '../context.js';
@@ -10,6 +10,10 @@ type Finder = (context: Context, id: string) => Promise<{ id: string } | null>;
 const finders: Partial<Record<IdKind, { typeName: string; find: Finder }>> = {
   user: { typeName: 'User', find: ({ services, principal }, id) => services.users.find(principal, id) },
   apiKey: { typeName: 'ApiKey', find: ({ services, principal }, id) => services.apiKeys.find(principal, id) },
+  agentToken: {
+    typeName: 'AgentToken',
+    find: ({ services, principal }, id) => services.agentTokens.find(principal, id),
+  },
   thread: { typeName: 'Thread', find: ({ services, principal }, id) => services.threads.find(principal, id) },
   message: { typeName: 'Message', find: ({ services, principal }, id) => services.messages.find(principal, id) },
   scratchpad: {
@@ -41,7 +45,7 @@ export function addNode(builder: Builder) {
       description: 'Anything of yours by its id; null for what is not there or not yours.',
       args: { id: t.arg.id({ required: true }) },
       resolve: async (_root, { id }, context) => {
-        requireUser(context.principal);
+        requireTenant(context.principal);
         return (await finderOf(id)?.find(context, id)) ?? null;
       },
     }),

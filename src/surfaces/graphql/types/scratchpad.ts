@@ -1,6 +1,7 @@
 // Scratchpads as GraphQL sees them: identity out of SQL, working state out of Redis, and where each may be missing.
 import { queryFromInfo } from '@pothos/plugin-prisma';
-import { requireUser } from '../../../identity/principal.js';
+import { seesAroundPad } from '../../../identity/agent-access.js';
+import { requireTenant, requireUser } from '../../../identity/principal.js';
 import { entryCursorCodec } from '../../../scratchpads/ledger-page.js';
 import { DomainError } from '../../../shared/errors.js';
 import type { JsonObject } from '../../../shared/json.js';
@@ -32,11 +33,19 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
     select: { id: true, ownerId: true },
     fields: (t) => ({
       id: t.exposeID('id'),
-      owner: t.relation('owner', {
+      owner: t.field({
+        type: user,
         nullable: true,
         description: 'Null for an agent token, which sees the pad and nothing around it. The same for thread.',
+        select: (_args, _context, nestedSelection) => ({ owner: nestedSelection({ select: { id: true } }) }),
+        resolve: ({ owner }, _args, { principal }) => (seesAroundPad(principal) ? owner : null),
       }),
-      thread: t.relation('thread', { nullable: true }),
+      thread: t.field({
+        type: thread,
+        nullable: true,
+        select: (_args, _context, nestedSelection) => ({ thread: nestedSelection({ select: { id: true } }) }),
+        resolve: (pad, _args, { principal }) => (seesAroundPad(principal) ? pad.thread : null),
+      }),
       // Only ever written through the jsonObject schema.
       metaData: t.field({
         type: 'JSONObject',
@@ -133,16 +142,18 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
     }),
     scratchpads: t.field({
       type: connection,
-      description: 'Every scratchpad of the authenticated user, oldest first.',
+      description: 'Every scratchpad of the authenticated user, oldest first; for an agent token its one scratchpad.',
       args: pageArguments(t.arg),
       resolve: async (_root, args, context, info) => {
         const { services, principal } = context;
-        const { userId } = requireUser(principal);
+        const tenant = requireTenant(principal);
         const rows = await services.scratchpads.list(principal, {
           ...planPage(order, args),
           ...queryFromInfo({ context, info, select: { id: true, ownerId: true }, path: ['edges', 'node'] }),
         });
-        return toConnection(order, userId, args, rows, () => services.scratchpads.count(principal));
+        // A cursor can be read by whoever holds it: an agent's does not name its owner.
+        const holderId = tenant.kind === 'user' ? tenant.userId : tenant.tokenId;
+        return toConnection(order, holderId, args, rows, () => services.scratchpads.count(principal));
       },
     }),
   }));

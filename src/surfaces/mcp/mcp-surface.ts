@@ -1,0 +1,141 @@
+// The MCP surface: Streamable HTTP without sessions, one JSON answer for each request, for holders of agent tokens.
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import type { AgentPrincipal, Principal } from '../../identity/principal.js';
+import { DomainError } from '../../shared/errors.js';
+import type { HttpExchange, HttpSurface } from '../../shared/http-exchange.js';
+import { secretFromHeaders } from '../credentials.js';
+import { errorTable, presentError, publicDetails, type TranslateError } from '../error-table.js';
+import { createAgentServer, type AgentScratchpads } from './agent-server.js';
+
+interface Dependencies {
+  authentication: { authenticate(secret: string | undefined): Promise<Principal> };
+  scratchpads: AgentScratchpads;
+  translateError: TranslateError;
+}
+
+/** JSON-RPC leaves this number to the server; what happened is in `data.code`. */
+const serverErrorNumber = -32000;
+const parseErrorNumber = -32700;
+const invalidRequestNumber = -32600;
+
+function send(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+  });
+  response.end(body);
+}
+
+/** What is refused before there is a JSON-RPC request to answer. */
+const sendRefusal = (
+  response: ServerResponse,
+  status: number,
+  error: { code: number; message: string; data?: object },
+) => send(response, status, JSON.stringify({ jsonrpc: '2.0', error, id: null }));
+
+function refuse(exchange: HttpExchange, error: DomainError, status: number): void {
+  const { code, message, details } = error;
+  exchange.note({ outcome: code });
+  if (status === 401) exchange.response.setHeader('www-authenticate', 'Bearer realm="scratchpad"');
+  if (details.retryAfterSeconds !== undefined) {
+    exchange.response.setHeader('retry-after', String(Math.ceil(details.retryAfterSeconds)));
+  }
+  const data = { code, ...publicDetails(error, exchange.requestId) };
+  sendRefusal(exchange.response, status, { code: serverErrorNumber, message, data });
+}
+
+function requireAgent(principal: Principal): AgentPrincipal {
+  if (principal.kind === 'agent') return principal;
+  throw new DomainError(
+    'FORBIDDEN',
+    'MCP needs an agent token, because a token says which scratchpad the tools are for: the owner of a scratchpad makes one with createAgentToken.',
+  );
+}
+
+/** @returns undefined for what is no JSON; the protocol's own checks follow */
+function parseJson(body: Buffer): { message: unknown } | undefined {
+  if (!isUtf8(body)) return undefined;
+  try {
+    return { message: JSON.parse(body.toString('utf8')) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the protocol looks at; the body has been read. */
+function toWebRequest({ headers }: IncomingMessage): Request {
+  const names = ['accept', 'content-type', 'mcp-protocol-version'] as const;
+  const relevant = names.flatMap((name) => (typeof headers[name] === 'string' ? [[name, headers[name]] as const] : []));
+  return new Request('http://scratchpad/mcp', {
+    method: 'POST',
+    headers: relevant.map(([name, value]) => [name, value]),
+  });
+}
+
+/** @returns a surface to mount at /mcp */
+export function createMcpSurface({ authentication, scratchpads, translateError }: Dependencies): HttpSurface {
+  const schemaValidator = new AjvJsonSchemaValidator();
+
+  async function answer(exchange: HttpExchange): Promise<void> {
+    const { request, response } = exchange;
+    const agent = requireAgent(await authentication.authenticate(secretFromHeaders(request.rawHeaders)));
+    const body = parseJson(await exchange.readBody());
+    if (!body) {
+      sendRefusal(response, 400, { code: parseErrorNumber, message: 'The body is not valid JSON.' });
+      return;
+    }
+    if (Array.isArray(body.message)) {
+      const message = 'Batches are not supported: send one message in each request.';
+      sendRefusal(response, 400, { code: invalidRequestNumber, message });
+      return;
+    }
+    const server = createAgentServer({
+      scratchpads,
+      agent,
+      scope: exchange,
+      translateError,
+      schemaValidator,
+      onToolCall: (operationName, outcome) => exchange.note({ operation: 'tools/call', operationName, outcome }),
+    });
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+    response.once('close', () => void server.close());
+    await server.connect(transport);
+    const answered = await transport.handleRequest(toWebRequest(request), { parsedBody: body.message });
+    if (response.destroyed) return;
+    const text = await answered.text();
+    if (text === '') response.writeHead(answered.status, { 'content-length': 0 }).end();
+    else send(response, answered.status, text);
+  }
+
+  return {
+    name: 'mcp',
+
+    async handle(exchange) {
+      const { request, response, path } = exchange;
+      if (path !== '/mcp') {
+        sendRefusal(response, 404, { code: serverErrorNumber, message: 'There is nothing at this path.' });
+        return;
+      }
+      // Nothing is sent without being asked for, and there is no session to end.
+      if (request.method !== 'POST') {
+        response.setHeader('allow', 'POST, OPTIONS');
+        sendRefusal(response, 405, { code: serverErrorNumber, message: 'Send messages with POST.' });
+        return;
+      }
+      try {
+        await answer(exchange);
+      } catch (error) {
+        const clientIsGone = request.destroyed && !request.complete;
+        if (clientIsGone || response.headersSent) throw error;
+        const presented = presentError(error, exchange, translateError);
+        refuse(exchange, presented, errorTable[presented.code].status);
+      }
+    },
+
+    refuse,
+  };
+}
