@@ -123,10 +123,7 @@ test('SIGTERM with Redis away: the process ends all the same, and its run is los
   await service.redis.restart();
   await until('Redis is back', () => service.connections.subscriber.status === 'ready');
   await untilStatus(run, 'FAILED', 60_000);
-  expect(await service.row(run)).toMatchObject({
-    lastErrorCode: 'WORKER_LOST',
-    lastErrorMessage: expect.stringContaining('The hold on the run was lost') as string,
-  });
+  expect(await service.row(run)).toMatchObject({ lastErrorCode: 'WORKER_LOST' });
   expect((await phasesOf(run)).at(-1)).toBe('FINISHED');
 }, 120_000);
 
