@@ -10,6 +10,7 @@ import { DataDirectoryInUseError } from './infra/data-directory.js';
 import { applyMigrations, pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
 import { createRunJobs } from './research/run-jobs.js';
+import { MOST_WORKERS, RESEARCH_WORKER_MAX_TURNS, RUN_MAX_TURNS } from './research/run-limits.js';
 import { createPurgeQueue } from './scratchpads/purge-queue.js';
 import { inspect } from './scratchpads/doctor.js';
 import { createRowIndex } from './scratchpads/row-index.js';
@@ -77,6 +78,12 @@ function parseAddress(text: string): string {
 function parseCount(text: string): number {
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('Give a whole number of at least 1.');
   return Number(text);
+}
+
+function parseWorkers(text: string): number {
+  const count = parseCount(text);
+  if (count > MOST_WORKERS) throw new InvalidArgumentError(`Give at most ${MOST_WORKERS}.`);
+  return count;
 }
 
 interface ResearchOptions {
@@ -288,8 +295,12 @@ program
   )
   .addOption(new Option('--key <secret>', 'an API key of that server').env('SCRATCHPAD_API_KEY'))
   .option('--model <name>', 'instead of the one that the server is configured for')
-  .option('--max-turns <count>', 'turns of the supervisor and of each worker', parseCount)
-  .option('--max-workers <count>', 'workers side by side', parseCount)
+  .option(
+    '--max-turns <count>',
+    `turns of the supervisor, at most ${RUN_MAX_TURNS}, and of each worker, at most ${RESEARCH_WORKER_MAX_TURNS}`,
+    parseCount,
+  )
+  .option('--max-workers <count>', `workers side by side, at most ${MOST_WORKERS}`, parseWorkers)
   .action(runResearch);
 
 try {

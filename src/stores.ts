@@ -96,5 +96,8 @@ export function explainFailure(error: unknown): string {
   if (isSqlUnavailable(error)) {
     return `SQL does not answer: check DATABASE_URL, and whether the server runs (${lastLineOf(error)}).`;
   }
+  if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') {
+    return `Another process listens at this address already (${error.message}): end it, or set PORT to another one.`;
+  }
   return error instanceof Error ? error.message.trim() : String(error);
 }

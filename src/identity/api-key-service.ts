@@ -1,7 +1,7 @@
 // A user's API keys: made once, listed without their secrets, revoked for ever.
 import { z } from 'zod';
 import type { ApiKey, Prisma, PrismaClient } from '../generated/prisma/client.js';
-import type { Clock } from '../shared/clock.js';
+import { isStorableInstant, type Clock } from '../shared/clock.js';
 import { invalidInput, notFound, parseInput, unauthenticated } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
 import { isForeignKeyViolation } from '../shared/sql-errors.js';
@@ -10,7 +10,10 @@ import type { Authentication } from './authentication.js';
 import { findOwner, requireOwner, requireUser, type Principal } from './principal.js';
 import { apiKeyPrefix, createSecret, hashSecret, visiblePrefix } from './secrets.js';
 
-const newKey = z.object({ name: nameText, expiresAt: z.date().nullish() });
+const newKey = z.object({
+  name: nameText,
+  expiresAt: z.date().refine(isStorableInstant, 'must lie before the year 10000').nullish(),
+});
 
 export interface ApiKeyService {
   /** The secret is in this answer and nowhere else. @throws DomainError INVALID_INPUT for an expiry that has passed */

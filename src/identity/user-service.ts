@@ -10,6 +10,7 @@ import { findOwner, requireAdministrator, requireUser, type Principal } from './
 import { apiKeyPrefix, createSecret } from './secrets.js';
 
 const newUser = z.object({ name: nameText });
+const threadsAtOnce = 1000;
 
 export interface UserService {
   /** The authenticated user; null for an agent and for the administrator, who are none. */
@@ -25,7 +26,7 @@ export interface UserService {
 }
 
 interface Dependencies {
-  prisma: Pick<PrismaClient, 'user'>;
+  prisma: Pick<PrismaClient, 'user' | 'thread'>;
   authentication: Pick<Authentication, 'forgetUser'>;
   /** Called before a user goes. */
   cancelRuns: (scope: { ownerId: string }) => Promise<void>;
@@ -34,8 +35,22 @@ interface Dependencies {
 }
 
 export function createUserService({ prisma, authentication, cancelRuns, purgeOwner }: Dependencies): UserService {
+  /** A cascade over everything at once would outlast a statement's time limit when there is much. */
+  async function removeThreads(userId: string): Promise<void> {
+    for (;;) {
+      const threads = await prisma.thread.findMany({
+        where: { ownerId: userId },
+        select: { id: true },
+        take: threadsAtOnce,
+      });
+      if (threads.length === 0) return;
+      await prisma.thread.deleteMany({ where: { id: { in: threads.map(({ id }) => id) } } });
+    }
+  }
+
   async function remove(userId: string): Promise<string> {
     await cancelRuns({ ownerId: userId });
+    await removeThreads(userId);
     const { count } = await prisma.user.deleteMany({ where: { id: userId } });
     if (count === 0) throw notFound();
     authentication.forgetUser(userId);

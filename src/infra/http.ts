@@ -34,7 +34,7 @@ export interface HttpServerOptions {
   headersTimeoutMs?: number;
   /** How often the two are checked. Default one second. */
   timeoutCheckMs?: number;
-  /** For running requests to end when the server closes. Default 5 seconds. */
+  /** For running requests to end when the server closes. Default 3 seconds. */
   closeGraceMs?: number;
 }
 
@@ -238,7 +238,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       closing = true;
       const closed = server.listening ? new Promise((resolve) => server.close(resolve)) : undefined;
       await Promise.all(surfaces.map(async ({ surface }) => surface.close?.()));
-      const deadline = Date.now() + (options.closeGraceMs ?? 5000);
+      const deadline = Date.now() + (options.closeGraceMs ?? 3000);
       while (openRequests.size > 0 && Date.now() < deadline) await sleep(closePollMs);
       server.closeIdleConnections();
       server.closeAllConnections();

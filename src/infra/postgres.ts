@@ -64,7 +64,8 @@ async function openServer({
     onConnect: prepareSession,
   });
   // A connection that is dropped while idle must not end the process; the pool opens another one.
-  pool.on('error', (error) => logger.warn({ err: error }, 'lost a connection to PostgreSQL'));
+  // The error itself carries the whole client, with the key that cancels its queries.
+  pool.on('error', ({ message }) => logger.warn({ reason: message }, 'lost a connection to PostgreSQL'));
   const prisma = createClient(new PrismaPg(pool), onStatement);
   return {
     prisma,

@@ -2,6 +2,7 @@
 import { delegateResearchTask, type DelegationInput } from '../tools/delegation/delegation-tool.js';
 import { errorResult, successResult, type Tool, type ToolResult } from '../tools/tool-definition.js';
 import { createConcurrencyGate } from './concurrency-gate.js';
+import { MOST_DELEGATIONS } from './run-limits.js';
 import { createWorkUnderWay } from './work-under-way.js';
 import type { WorkerResult } from './worker.js';
 
@@ -68,9 +69,13 @@ export function createDelegation({ maxWorkers, signal, runWorker }: Options): De
   return {
     tool: {
       definition: delegateResearchTask,
-      run(input) {
+      async run(input) {
+        if (delegations >= MOST_DELEGATIONS) {
+          const reason = `This run has delegated ${MOST_DELEGATIONS} times, which is the most that it may. Answer with what is on the scratchpad.`;
+          return errorResult('LIMIT_EXCEEDED', reason);
+        }
         const order = { ...input, name: `worker-${++delegations}` };
-        return workers.track(gate.run(() => delegate(order), signal));
+        return await workers.track(gate.run(() => delegate(order), signal));
       },
     },
     settled: () => workers.settled(),

@@ -28,7 +28,8 @@ function decide(kind: RunRow['kind'], result: AgentResult, { evidence, fetchedUr
   if (kind === 'RESEARCH' && evidence === 0) {
     return failed('NO_EVIDENCE', 'No worker that finished had appended anything to the scratchpad.');
   }
-  return { status: 'COMPLETED', output, unverifiedCitations: unverifiedCitations(output, fetchedUrls) };
+  const citations = unverifiedCitations(output, fetchedUrls);
+  return { status: 'COMPLETED', output, unverifiedCitations: citations, lastMessage: outcome.text };
 }
 
 export function endOf(kind: RunRow['kind'], result: AgentResult, findings: Findings): RunEnd {

@@ -18,7 +18,8 @@ type RunOfStream = Pick<RunRow, 'id' | 'ownerId' | 'parentRunId'>;
 export interface RunEventStreams extends RunEvents {
   /**
    * The way into the run's stream; for a delegated worker, into its parent's. With Redis away events wait in memory, bounded, and are
-   * written when it is back, in order and once; what does not fit, and what waits for more than five minutes, is given up. The run goes on.
+   * written when it is back, in order and once; what does not fit, and what waits for more than five minutes, is given up. The events are no
+   * reason to stop a run; that its hold in the queue was lost meanwhile is one, and the sweep's.
    */
   publisher(run: RunOfStream): RunEventPublisher;
   /** The first event of a run that waits. @throws DomainError UNAVAILABLE */

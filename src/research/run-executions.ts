@@ -18,12 +18,8 @@ export interface Executor {
 export interface RunExecutions {
   /** Never rejects: what an execution left undone is for the sweep. */
   execute(runId: string): Promise<void>;
-  /** Whether this process executes it. */
-  has(runId: string): boolean;
   /** Stops a run that is somebody else's business by now. */
   stop(runId: string): void;
-  /** Runs that are executed now. */
-  count(): number;
   /** Begins to listen and to look for runs that are to stop. */
   start(): void;
   /** Resolves when nothing is executed any more, or after that time; then names what still is. */
@@ -147,9 +143,7 @@ export function createRunExecutions(dependencies: Dependencies): RunExecutions {
       executions.set(runId, { stop, done });
       await done;
     },
-    has: (runId) => executions.has(runId),
     stop: (runId) => executions.get(runId)?.stop.cancel(),
-    count: () => executions.size,
     start() {
       void listen();
       lookLater();

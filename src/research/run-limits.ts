@@ -8,3 +8,5 @@ export const RESEARCH_WORKER_MAX_TURNS = 8;
 export const DEFAULT_MAX_WORKERS = 3;
 /** What a caller may say. */
 export const MOST_WORKERS = 10;
+/** Of one run in all: a model that never stops delegating does not cost for ever. */
+export const MOST_DELEGATIONS = 32;

@@ -17,7 +17,9 @@ interface Dependencies {
   logger: Logger;
 }
 
-const died = 'The process that executed the run is gone. Start it again.';
+/** Which of the two it was, nobody can tell from outside. */
+const lostHold =
+  'The hold on the run was lost: its process died or stood still, or Redis was away for longer than a hold lives. Start it again.';
 export const wasShutDown = 'The process that executed the run was shut down. Start it again.';
 
 export function createLoseRun({ runStore, events, jobs, hooks, logger }: Dependencies): LoseRun {
@@ -42,7 +44,7 @@ export function createLoseRun({ runStore, events, jobs, hooks, logger }: Depende
     }
   }
 
-  return async (runId, reason = died) => {
+  return async (runId, reason = lostHold) => {
     const run = await runStore.find(runId);
     if (!run || run.status === 'QUEUED') return;
     await loseWorkersOf(run, reason);

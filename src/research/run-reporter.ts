@@ -77,6 +77,7 @@ export function createRunReporter({ publisher, run, hasTools, now }: Options): R
     tell({ type: 'status', phase, activity, state, tool: tool ?? null });
   };
 
+  /** Not before the answer begins: a supervisor that reads the pad once more may still delegate again. */
   function synthesise(): void {
     if (run.kind !== 'RESEARCH' || isSynthesising) return;
     isSynthesising = true;
@@ -96,7 +97,6 @@ export function createRunReporter({ publisher, run, hasTools, now }: Options): R
       turnStarted(turnNumber) {
         turns.turnStarted(turnNumber);
         if (run.kind === 'RESEARCH' && turnNumber === 1) status('PLANNING', 'Planning the research');
-        if (turnNumber > 1 && turns.isLikelyAnswer()) synthesise();
         answer.startTurn(turns.holdBack());
       },
       text: (delta) => answer.push(delta),

@@ -19,11 +19,13 @@ export type RunErrorCode =
   | 'INTERNAL';
 
 /** How an execution ended. `turnCount` stays what it was when it is left out. */
-export type RunEnd = { turnCount?: number } & (
-  | { status: 'COMPLETED'; output: string; unverifiedCitations?: string[] }
-  | { status: 'FAILED'; error: { code: RunErrorCode; message: string } }
-  | { status: 'CANCELLED' | 'EXPIRED' }
-);
+export type RunEnd = { turnCount?: number } &
+  /** `lastMessage`: what the last turn said, which becomes part of the conversation with this end and no other. */
+  (
+    | { status: 'COMPLETED'; output: string; unverifiedCitations?: string[]; lastMessage?: string }
+    | { status: 'FAILED'; error: { code: RunErrorCode; message: string } }
+    | { status: 'CANCELLED' | 'EXPIRED' }
+  );
 
 /** What a run hands on to everything below it. */
 export interface RunMetaData {
@@ -82,7 +84,8 @@ interface Dependencies {
   now: Clock;
 }
 
-const workerTools: CapabilityPlaceholder[] = [{ type: 'web_search' }, { type: 'scratchpad' }];
+/** What every delegated worker has: in the row of its assistant, and when it is executed. */
+export const workerTools: readonly CapabilityPlaceholder[] = [{ type: 'web_search' }, { type: 'scratchpad' }];
 
 const firstMessageOf = ({ task, requirements }: WorkerOrder): string =>
   requirements === undefined || requirements.trim() === '' ? task : `${task}\n\nRequirements:\n${requirements}`;
@@ -123,16 +126,28 @@ export function createRunStore({ prisma, now }: Dependencies): RunStore {
 
     begin: (runId) => transition({ id: runId, status: 'QUEUED' }, { status: 'IN_PROGRESS', startedAt: now() }),
 
-    finish: (runId, end) =>
-      transition(
+    async finish(runId, end) {
+      const data = {
+        ...outcomeColumns(end),
+        ...(end.turnCount !== undefined && { turnCount: end.turnCount }),
+        finishedAt: now(),
+      };
+      if (end.status !== 'COMPLETED') return await transition({ id: runId, ...activeRun }, data);
+      return await prisma.$transaction(async (transaction) => {
         // A run that never began cannot have completed.
-        { id: runId, ...(end.status === 'COMPLETED' ? { status: 'IN_PROGRESS' } : activeRun) },
-        {
-          ...outcomeColumns(end),
-          ...(end.turnCount !== undefined && { turnCount: end.turnCount }),
-          finishedAt: now(),
-        },
-      ),
+        const where = { id: runId, status: 'IN_PROGRESS' } as const;
+        const [row] = await transaction.run.updateManyAndReturn({ where, data });
+        if (!row) return null;
+        // In one step with the end: whoever runs next on this thread reads an answer that held, or none.
+        if (row.threadId !== null && end.lastMessage) {
+          const { threadId } = row;
+          await transaction.message.create({
+            data: { id: createId('message'), threadId, role: 'ASSISTANT', content: end.lastMessage },
+          });
+        }
+        return row;
+      });
+    },
 
     cancelQueued: (runId) => transition({ id: runId, status: 'QUEUED' }, { status: 'CANCELLED', finishedAt: now() }),
 

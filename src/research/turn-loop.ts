@@ -3,7 +3,7 @@ import { toStorableText } from '../shared/text.js';
 import { errorResult, type ToolResult } from '../tools/tool-definition.js';
 import type { Toolbox } from '../tools/toolbox.js';
 import { buildContext } from './conversation/build-context.js';
-import type { ConversationStore, NewMessage } from './conversation/conversation-message.js';
+import type { ConversationStore } from './conversation/conversation-message.js';
 import { closingResults } from './conversation/protocol-groups.js';
 import { estimateToolTokens } from './conversation/token-estimate.js';
 import { ProviderError } from './provider/provider-error.js';
@@ -50,7 +50,7 @@ type Asked = { kind: 'turn'; turn: ProviderTurn } | { kind: 'overflow' };
 
 /**
  * Runs until an outcome. A provider's failure is an outcome; what the conversation store throws is not, and comes out. Nothing of a turn that
- * did not end is stored. When it returns, every stored call is answered.
+ * did not end is stored, nor the text of the last one: that is the outcome. When it returns, every stored call is answered.
  */
 export async function runTurnLoop(options: TurnLoopOptions): Promise<LoopOutcome> {
   const { provider, conversation, toolbox, listener, signal } = options;
@@ -143,11 +143,7 @@ export async function closeOpenCalls(conversation: ConversationStore): Promise<v
   for (const result of closingResults(await conversation.read())) await conversation.append(result);
 }
 
-/** A turn that says nothing and calls nothing leaves no message: providers refuse an empty one. */
-async function store(conversation: ConversationStore, turn: ProviderTurn): Promise<void> {
-  const { text, toolCalls, reasoning } = turn;
-  const isCutOff = turn.finishReason === 'length' && toolCalls.length === 0;
-  if ((text === '' && toolCalls.length === 0) || isCutOff) return;
-  const message: NewMessage = { role: 'assistant', content: text };
-  await conversation.append(toolCalls.length === 0 ? message : { ...message, toolCalls, reasoning });
+/** A turn without calls is the last one: whether what it says holds is decided later, and it is stored with the run's end. */
+async function store(conversation: ConversationStore, { text, toolCalls, reasoning }: ProviderTurn): Promise<void> {
+  if (toolCalls.length > 0) await conversation.append({ role: 'assistant', content: text, toolCalls, reasoning });
 }

@@ -1,5 +1,4 @@
 // A delegated worker: made for one task, executed inside its parent's run, and gone at its end but for its row and what it appended.
-import type { CapabilityPlaceholder } from '../tools/assistant-tools.js';
 import { delegateResearchTask } from '../tools/delegation/delegation-tool.js';
 import { runAgent, type AgentDependencies } from './agent.js';
 import { workerPrompt } from './prompts/worker-prompt.js';
@@ -9,7 +8,7 @@ import type { RunEventPublisher } from './run-event.js';
 import { RESEARCH_WORKER_MAX_TURNS } from './run-limits.js';
 import type { RunReporter } from './run-reporter.js';
 import { RunStop } from './run-stop.js';
-import type { RunRow, RunStore } from './run-store.js';
+import { workerTools, type RunRow, type RunStore } from './run-store.js';
 import { terminalEventOf } from './terminal-event.js';
 
 export interface WorkerDependencies extends AgentDependencies {
@@ -39,8 +38,6 @@ export interface WorkerResult {
   fetchedUrls: string[];
 }
 
-/** As its assistant has them. */
-const workerPlaceholders: CapabilityPlaceholder[] = [{ type: 'web_search' }, { type: 'scratchpad' }];
 const nothing: WorkerResult = { run: null, appendedEntries: 0, fetchedUrls: [] };
 
 /** @throws what the store throws when it stays away; whatever happens, nothing of the worker goes on behind it */
@@ -89,7 +86,7 @@ async function execute(
       run,
       name,
       system,
-      placeholders: workerPlaceholders,
+      placeholders: workerTools,
       publisher,
       signal: AbortSignal.any([signal, own.signal]),
       onStart: (reporter) => reporter.status('RESEARCHING', `${name} is at work: ${inOneLine(task)}`),

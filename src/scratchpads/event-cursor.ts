@@ -17,9 +17,9 @@ export const startOfHistory: EventPosition = Object.freeze({ entries: 0, content
 /** The number of the last write that was seen. */
 export const lastNumber = (position: EventPosition): number => Math.max(position.entries, position.content);
 
-/** A few characters of the pad's id, so that a cursor of another pad is refused. */
-const checkOf = (scratchpadId: string): string =>
-  createHash('sha256').update(scratchpadId).digest('base64url').slice(0, 6);
+/** A few characters that stand for the pad and its owner, so that a cursor of another pad is refused. */
+const checkOf = ({ ownerId, scratchpadId }: PadAddress): string =>
+  createHash('sha256').update(`${ownerId}:${scratchpadId}`).digest('base64url').slice(0, 6);
 
 export interface EventCursorCodec {
   encode(position: EventPosition): string;
@@ -27,8 +27,8 @@ export interface EventCursorCodec {
   decode(cursor: string): EventPosition;
 }
 
-export function createEventCursorCodec({ scratchpadId }: Pick<PadAddress, 'scratchpadId'>): EventCursorCodec {
-  const check = checkOf(scratchpadId);
+export function createEventCursorCodec(pad: PadAddress): EventCursorCodec {
+  const check = checkOf(pad);
   const encode = ({ entries, content }: EventPosition): string =>
     entries === content
       ? `${entries.toString(36)}.${check}`

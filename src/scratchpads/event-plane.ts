@@ -4,11 +4,11 @@ import type { Logger } from '../shared/logger.js';
 import { createChannelHub, type SubscriberAccess } from './channel-hub.js';
 import { createReplayReader } from './change-replay.js';
 import type { DataPlane } from './data-plane.js';
-import { createEventCursorCodec } from './event-cursor.js';
+import { createEventCursorCodec, type EventCursorCodec } from './event-cursor.js';
 import { createPadFeed, type PadFeed } from './pad-feed.js';
 import type { RedisAccess } from './redis-access.js';
 import { emptyContent } from './schemas.js';
-import type { ScratchpadChange } from './scratchpad-change.js';
+import { deletion, type ScratchpadChange } from './scratchpad-change.js';
 import { eventChannel, type PadAddress } from './scratchpad-keys.js';
 
 export type { ScratchpadChange, ScratchpadOperation } from './scratchpad-change.js';
@@ -21,6 +21,11 @@ export interface EventPlane {
    * @throws DomainError INVALID_INPUT for a cursor that is none of this pad's, UNAVAILABLE. The iterator throws SUBSCRIBER_TOO_SLOW
    */
   subscribe(pad: PadAddress, options: { after?: string }): Promise<AsyncIterableIterator<ScratchpadChange>>;
+  /**
+   * For a pad that is not there (any more): DELETE and the end, told to whoever gives back a cursor of this owner's pad, and so
+   * knew it; undefined for anybody else.
+   */
+  farewell(pad: PadAddress, after: string | undefined): AsyncIterableIterator<ScratchpadChange> | undefined;
   /** Completes every subscription, and takes no new ones. */
   close(): void;
 }
@@ -56,6 +61,19 @@ function createTurnstile(limit: number) {
       else free += 1;
     }
   };
+}
+
+const isCursorOf = (codec: EventCursorCodec, cursor: string): boolean => {
+  try {
+    codec.decode(cursor);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+async function* tellOnce(change: ScratchpadChange): AsyncIterableIterator<ScratchpadChange> {
+  yield change;
 }
 
 export function createEventPlane(dependencies: Dependencies): EventPlane {
@@ -94,6 +112,11 @@ export function createEventPlane(dependencies: Dependencies): EventPlane {
       if (isClosed) throw new DomainError('UNAVAILABLE', 'The server is shutting down: connect again.');
       const from = after === undefined ? 'now' : after === '' ? 'start' : createEventCursorCodec(pad).decode(after);
       return await feedOf(pad).subscribe(from);
+    },
+    farewell(pad, after) {
+      const codec = createEventCursorCodec(pad);
+      if (after === undefined || !isCursorOf(codec, after)) return undefined;
+      return tellOnce(deletion(codec).change);
     },
     close() {
       isClosed = true;

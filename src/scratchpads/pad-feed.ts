@@ -11,7 +11,7 @@ import {
 } from './change-subscriber.js';
 import { createEventCursorCodec, lastNumber, startOfHistory, type EventPosition } from './event-cursor.js';
 import { publishedEvent, type ContentState, type PublishedEvent } from './schemas.js';
-import { createDelivery, liveDelivery, type Delivery } from './scratchpad-change.js';
+import { createDelivery, deletion, liveDelivery, type Delivery } from './scratchpad-change.js';
 import { eventChannel, type PadAddress } from './scratchpad-keys.js';
 
 export interface PadFeedDependencies {
@@ -37,6 +37,8 @@ const mostPending = 200;
 /** Redis lets a key expire within a millisecond or so of its time. */
 const expiryMarginMs = 20;
 const retryMs = 1000;
+/** Between two looks at a state that should have expired: this clock and Redis's may differ by more than a moment. */
+const expiryRecheckMs = 250;
 const longestTimerMs = 2 ** 31 - 1;
 
 /** @param onIdle called once, when the last subscriber has left: the feed is over then, and a later subscriber needs a new one */
@@ -99,10 +101,10 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
   // ── the end of the state, and of the pad ──
 
   let expiryTimer: NodeJS.Timeout | undefined;
-  const watchExpiry = (expiresAtMs: number | null): void => {
+  const watchExpiry = (expiresAtMs: number | null, shortestWaitMs = 0): void => {
     clearTimeout(expiryTimer);
     if (expiresAtMs === null || isOver) return;
-    const waitMs = Math.max(expiresAtMs + expiryMarginMs - Date.now(), 0);
+    const waitMs = Math.max(expiresAtMs + expiryMarginMs - Date.now(), shortestWaitMs);
     expiryTimer = setTimeout(() => void checkExpiry(expiresAtMs), Math.min(waitMs, longestTimerMs)).unref();
   };
   const checkExpiry = async (expiresAtMs: number): Promise<void> => {
@@ -116,7 +118,7 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
       return;
     }
     if (eventsBefore !== eventsSeen || isOver) return; // written to again meanwhile
-    if (state.expiresAtMs !== null) return watchExpiry(state.expiresAtMs);
+    if (state.expiresAtMs !== null) return watchExpiry(state.expiresAtMs, expiryRecheckMs);
     if (lastNumber(state.position) > 0) return; // cleared, not expired
     const told = { operation: 'EXPIRE', occurredAt: new Date(expiresAtMs), expiresAt: null, replayed: false } as const;
     const delivery = createDelivery(told, startOfHistory, codec);
@@ -124,8 +126,7 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
   };
 
   const tellDeleted = (): void => {
-    const told = { operation: 'DELETE', occurredAt: new Date(), expiresAt: null, replayed: true } as const;
-    const delivery = createDelivery(told, startOfHistory, codec);
+    const delivery = deletion(codec);
     for (const subscriber of subscribers) subscriber.delete(delivery);
   };
   const checkExistence = async (): Promise<void> => {

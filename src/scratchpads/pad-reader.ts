@@ -75,7 +75,7 @@ function toReading(read: PadRead, reply: PadReply, viewMaxBytes: number): PadRea
   if (read.entryCount) reading.entryCount = entryCount ?? 0;
   if (read.eventCursor && sequence) {
     const position = { entries: Number(sequence[0] ?? 0), content: Number(sequence[1] ?? 0) };
-    reading.eventCursor = createEventCursorCodec({ scratchpadId }).encode(position);
+    reading.eventCursor = createEventCursorCodec(read.pad).encode(position);
   }
   if (read.expiresAt && sequence) reading.expiresAt = expiryOf(sequence);
   if (read.formattedView) {

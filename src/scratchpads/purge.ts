@@ -22,7 +22,10 @@ export interface PurgeQueue {
 }
 
 export interface Purge {
-  /** Runs the owner's tasks. Never throws: what fails stays in the queue and the background loop tries again. */
+  /**
+   * Runs the owner's tasks, for two seconds at most. Never throws: what fails or is left over stays in the queue for the
+   * background loop.
+   */
   drainOwner(ownerId: string): Promise<void>;
   /** Starts the background loop, which begins with what an earlier process left. */
   start(): void;
@@ -44,6 +47,8 @@ interface Dependencies {
 
 const batchSize = 100;
 const longestBackOffMs = 5000;
+/** A request that deleted very much does not wait until Redis has forgotten all of it. */
+const longestWaitMs = 2000;
 
 export function createPurge({ queue, redis, purgeRun, logger, intervalMs }: Dependencies): Purge {
   const purgePad = createPadPurger(redis);
@@ -63,8 +68,8 @@ export function createPurge({ queue, redis, purgeRun, logger, intervalMs }: Depe
   };
 
   /** Tasks go only after Redis has forgotten; a task that fails keeps its place and does not hold up the others of its batch. */
-  const drain = async (ownerId?: string): Promise<void> => {
-    for (;;) {
+  const drain = async (ownerId?: string, untilMs = Infinity): Promise<void> => {
+    while (Date.now() < untilMs) {
       const tasks = await queue.list({ limit: batchSize, ...(ownerId !== undefined && { ownerId }) });
       const outcomes = await Promise.allSettled(tasks.map(run));
       const done = tasks.filter((_, index) => outcomes[index]?.status === 'fulfilled');
@@ -93,7 +98,7 @@ export function createPurge({ queue, redis, purgeRun, logger, intervalMs }: Depe
   return {
     async drainOwner(ownerId) {
       try {
-        await drain(ownerId);
+        await drain(ownerId, Date.now() + longestWaitMs);
       } catch (error) {
         logger.warn({ reason: String(error), ownerId }, 'A purge was put off: a store does not answer');
       }

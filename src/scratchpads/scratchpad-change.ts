@@ -1,5 +1,5 @@
 // What a subscriber of a pad is told, and the place in the pad's history behind each of it.
-import type { EventCursorCodec, EventPosition } from './event-cursor.js';
+import { startOfHistory, type EventCursorCodec, type EventPosition } from './event-cursor.js';
 import type { ContentState, EntryState, PublishedEvent } from './schemas.js';
 
 export type ScratchpadOperation =
@@ -47,6 +47,14 @@ export function createDelivery(told: Told, position: EventPosition, codec: Event
     bytes: changeOverheadBytes + textLength,
   });
 }
+
+/** What makes good a deletion that happened while nobody listened. */
+export const deletion = (codec: EventCursorCodec): Delivery =>
+  createDelivery(
+    { operation: 'DELETE', occurredAt: new Date(), expiresAt: null, replayed: true },
+    startOfHistory,
+    codec,
+  );
 
 /** Where a subscriber at `position` is after the event. */
 export function positionAfter({ operation, number }: PublishedEvent, position: EventPosition): EventPosition {

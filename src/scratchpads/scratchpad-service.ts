@@ -88,7 +88,10 @@ export interface ScratchpadService {
   read(principal: Principal, reads: readonly PadRead[]): Promise<PadReading[]>;
   /** Both planes in one bounded text: what an agent reads. */
   formattedView(principal: Principal, scratchpadId: string): Promise<string>;
-  /** Every change from now on, or from just behind the cursor `after`. Resolves once nothing can be missed any more. */
+  /**
+   * Every change from now on, or from just behind the cursor `after`. Resolves once nothing can be missed any more. A cursor of a
+   * pad that was deleted meanwhile gets DELETE and the end.
+   */
   subscribe(
     principal: Principal,
     scratchpadId: string,
@@ -99,7 +102,7 @@ export interface ScratchpadService {
 interface Dependencies {
   identityPlane: IdentityPlane;
   dataPlane: DataPlane;
-  eventPlane: Pick<EventPlane, 'subscribe'>;
+  eventPlane: Pick<EventPlane, 'subscribe' | 'farewell'>;
   convergeNotebook: ConvergeNotebook;
   /** Called before a scratchpad goes. */
   cancelRuns: (scope: PadAddress) => Promise<void>;
@@ -235,9 +238,15 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     },
 
     async subscribe(principal, scratchpadId, { after }) {
-      const pad = await requirePad(principal, scratchpadId, 'READ');
-      const changes = await eventPlane.subscribe(pad, after == null ? {} : { after });
-      return principal.kind === 'agent' ? changesWithoutRuns(changes) : changes;
+      const ownerId = ownerForPad(principal, scratchpadId, 'READ');
+      const pad = { ownerId, scratchpadId };
+      if (await identityPlane.exists(ownerId, scratchpadId)) {
+        const changes = await eventPlane.subscribe(pad, after == null ? {} : { after });
+        return principal.kind === 'agent' ? changesWithoutRuns(changes) : changes;
+      }
+      const farewell = eventPlane.farewell(pad, after ?? undefined);
+      if (!farewell) throw notFound();
+      return farewell;
     },
   };
 }

@@ -79,10 +79,17 @@ export async function research(
     const onReconnect = (reason: string): void => view.say(`${reason} Trying again.`);
     for await (const event of watchRun(client, runId, { signal: leaving.signal, onReconnect })) view.show(event);
     view.close();
-    if (leaving.signal.aborted) return 130;
+    if (leaving.signal.aborted) {
+      if (view.answer() !== '') view.say('No answer: the text above is unfinished.');
+      return 130;
+    }
     const run = await fetchRun(client, runId);
-    // What streamed is the answer; the row has it also when the events were gone.
-    if (run.output !== null && run.output !== view.answer()) writeAnswer(`${withoutControls(run.output)}\n`);
+    if (run.status === 'COMPLETED') {
+      // What streamed is the answer; the row has it also where nothing streamed, or the events were gone.
+      if (run.output !== null && run.output !== view.answer()) writeAnswer(`${withoutControls(run.output)}\n`);
+    } else if (view.answer() !== '') {
+      view.say(`No answer: the text above did not hold (${run.lastError?.code ?? run.status}).`);
+    }
     conclude(run, view);
     view.say(summary(run, Date.now() - startedAt));
     return run.status === 'COMPLETED' ? 0 : 1;

@@ -7,7 +7,7 @@ export interface RunView {
   show(event: RunEvent): void;
   /** A line that is no event: of ours, among the others. */
   say(line: string): void;
-  /** The part of the answer that was shown so far. */
+  /** The part of the answer that was written so far: nothing where it does not stream. */
   answer(): string;
   /** Ends an open line. */
   close(): void;
@@ -16,9 +16,12 @@ export interface RunView {
 export interface RunViewOptions {
   /** Takes lines, and parts of lines. */
   writeProgress: (text: string) => void;
-  /** Takes the answer as it streams. May be the same place. */
+  /** Takes the answer as it streams, which it does on one screen alone. */
   writeAnswer: (text: string) => void;
-  /** Whether both places are one screen, where a line of one must not begin within a line of the other. */
+  /**
+   * Whether both places are one screen, where a line of one must not begin within a line of the other. Elsewhere the answer does not stream:
+   * what was written into a file cannot be taken back, nor marked, when the run does not hold.
+   */
   isOneScreen: boolean;
   colours: boolean;
   /** Characters in a line. */
@@ -52,7 +55,7 @@ export function createRunView(options: RunViewOptions): RunView {
   let isMidAnswer = false;
 
   function line(text: string): void {
-    if (isMidAnswer && isOneScreen) {
+    if (isMidAnswer) {
       writeAnswer('\n\n');
       isMidAnswer = false;
     }
@@ -144,7 +147,8 @@ export function createRunView(options: RunViewOptions): RunView {
         reports.set(event.originRunId, (reports.get(event.originRunId) ?? '') + event.delta);
         return;
       }
-      if (shownAnswer === '' && isOneScreen) writeProgress('\n');
+      if (!isOneScreen) return;
+      if (shownAnswer === '') writeProgress('\n');
       shownAnswer += event.delta;
       isMidAnswer = true;
       writeAnswer(withoutControls(event.delta));

@@ -201,7 +201,7 @@ describe.each(roles)('%s', (role) => {
     const [{ body, results } = { body: '', results: [] }] = await ask({
       fieldName: 'Query.scratchpads',
       role,
-      variables: {},
+      variables: { first: 5 },
     });
     expect(results).toMatchObject([{ data: { scratchpads: { totalCount: 1, edges: [{ node: { id: padId } }] } } }]);
     const [, cursor = ''] = /"cursor":"([^"]+)"/.exec(body) ?? [];

@@ -3,39 +3,59 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { GraphQLSchema } from 'graphql';
 import { createId, kindOfId, type IdKind } from '../../src/shared/ids.js';
 import { watchRedis, type RedisWatch } from '../support/redis-watch.js';
-import { appendEntry, createScratchpad, createThread, setContent } from '../support/operations.js';
-import { allFields, disguisedIds, documentsFor, idPaths, readSchema, withValueAt } from '../support/schema-walk.js';
+import {
+  appendEntry,
+  createAssistant,
+  createScratchpad,
+  createThread,
+  createToken,
+  startResearch,
+} from '../support/operations.js';
+import { allFields, disguisedIds, documentsFor, idArguments, readSchema, withValueAt } from '../support/schema-walk.js';
+import { startScriptedModelServer, type ScriptedModelServer } from '../support/scripted-model-server.js';
 import { administratorSecret, startService, type Service, type Tenant } from '../support/service.js';
 import { subscribe, type Subscriber } from '../support/subscriber.js';
 import { bearer, wireNames, wires, type WireAnswer, type WireName } from '../support/wire.js';
+import { answerByTask, createWorld, everyIdOf, shows, type World } from './tenancy-world.js';
 
 /** How to call a field that takes an id. */
 interface Recipe {
   /** The kinds of things that it is about. */
   kinds: IdKind[];
   /** What else it takes. Several: what must not make a difference for an id that is not one's own. */
-  values?: object[];
+  values?: (caller: World) => object[];
   /** Not asked on behalf of the administrator: it is what the administrator is for. */
   isAdministrators?: boolean;
   /** A thing that the field answers for, and to whom, when it is not any of the tenant's `kinds` to the tenant. */
-  own?: (tenant: World) => Promise<{ id: string; secret?: string }>;
+  own?: (tenant: World) => Promise<{ id: string; secret?: string; values?: object }>;
+  /** A subscription that does not end by itself. */
+  isEndless?: boolean;
 }
 
+const ownThread = async ({ client }: World): Promise<{ id: string }> => ({ id: await createThread(client) });
+
+const afterValues = (): object[] => [{ after: '' }, {}, { after: 'nonsense' }];
+
 const recipes: Record<string, Recipe> = {
-  'Query.node': { kinds: ['user', 'apiKey', 'thread', 'message', 'scratchpad'] },
+  'Query.node': {
+    kinds: ['user', 'apiKey', 'agentToken', 'thread', 'message', 'scratchpad', 'assistant', 'run'],
+  },
   'Query.thread': { kinds: ['thread'] },
   'Query.scratchpad': { kinds: ['scratchpad'] },
   'Query.scratchpadByThread': { kinds: ['thread'] },
-  'Mutation.deleteThread': { kinds: ['thread'], own: async ({ client }) => ({ id: await createThread(client) }) },
+  'Query.assistant': { kinds: ['assistant'] },
+  'Query.run': { kinds: ['run'] },
+  'Mutation.deleteThread': { kinds: ['thread'], own: ownThread },
   'Mutation.createMessage': {
     kinds: ['thread'],
-    values: [{ input: { content: 'an intrusion' } }, { input: { content: ' ' } }],
+    values: () => [{ input: { content: 'an intrusion' } }, { input: { content: ' ' } }],
+    own: ownThread,
   },
-  'Mutation.createScratchpad': { kinds: ['thread'], own: async ({ client }) => ({ id: await createThread(client) }) },
-  'Mutation.updateScratchpad': { kinds: ['scratchpad'], values: [{ input: { metaData: { an: 'intrusion' } } }] },
+  'Mutation.createScratchpad': { kinds: ['thread'], own: ownThread },
+  'Mutation.updateScratchpad': { kinds: ['scratchpad'], values: () => [{ input: { metaData: { an: 'intrusion' } } }] },
   'Mutation.setScratchpadContent': {
     kinds: ['scratchpad'],
-    values: [
+    values: () => [
       { input: { text: 'an intrusion' } },
       { input: { text: 'an intrusion', expectedVersion: '1', idempotencyKey: 'set' } },
       { input: { text: 'x'.repeat(2001) } },
@@ -43,7 +63,7 @@ const recipes: Record<string, Recipe> = {
   },
   'Mutation.appendScratchpadEntry': {
     kinds: ['scratchpad'],
-    values: [
+    values: () => [
       { input: { content: 'an intrusion' } },
       // The key that the owner used, with the same input and with another.
       { input: { content: 'alice found', idempotencyKey: 'append' } },
@@ -57,6 +77,65 @@ const recipes: Record<string, Recipe> = {
   'Mutation.deleteScratchpad': {
     kinds: ['scratchpad'],
     own: async ({ client }) => ({ id: await createScratchpad(client) }),
+  },
+  'Mutation.deleteAssistant': {
+    kinds: ['assistant'],
+    own: async ({ client }) => ({ id: await createAssistant(client) }),
+  },
+  'Mutation.startRun(assistantId)': {
+    kinds: ['assistant'],
+    values: ({ ids }) => [
+      // One's own that is free, one's own where a run is active, and one where another tenant's is.
+      ...[ids.thread?.[1], ids.thread?.[2], alice.ids.thread?.[2]].map((threadId) => ({
+        input: { threadId, message: 'an intrusion' },
+      })),
+      { input: { threadId: ids.thread?.[1], message: ' ' } },
+      { input: { threadId: ids.thread?.[1], message: 'x'.repeat(2001) } },
+    ],
+    own: async ({ client }) => ({
+      id: await createAssistant(client),
+      values: { input: { threadId: await createThread(client), message: 'bob asks' } },
+    }),
+  },
+  'Mutation.startRun(threadId)': {
+    kinds: ['thread'],
+    values: ({ ids }) => [
+      ...[ids.assistant?.[0], alice.ids.assistant?.[0]].map((assistantId) => ({
+        input: { assistantId, message: 'bob asks' },
+      })),
+      { input: { assistantId: ids.assistant?.[0], message: ' ' } },
+      { input: { assistantId: ids.assistant?.[0], message: 'x'.repeat(2001) } },
+    ],
+    own: ownThread,
+  },
+  'Mutation.startResearch': {
+    kinds: ['thread'],
+    values: () => [
+      { input: { question: 'bob asks' } },
+      { input: { question: ' ' } },
+      { input: { question: 'x'.repeat(2001) } },
+      { input: { question: 'bob asks', maxWorkers: 11 } },
+    ],
+    own: ownThread,
+  },
+  'Mutation.cancelRun': {
+    kinds: ['run'],
+    own: async ({ client }) => ({
+      id: await startResearch(client, await createThread(client), { question: 'bob asks' }),
+    }),
+  },
+  'Mutation.createAgentToken': {
+    kinds: ['scratchpad'],
+    values: () => [
+      { input: { name: 'an intruder', role: 'SUPERVISOR' } },
+      { input: { name: ' ', role: 'OBSERVER' } },
+      { input: { name: 'an intruder', role: 'WORKER', expiresAt: '2001-01-01T00:00:00Z' } },
+    ],
+    own: async ({ client }) => ({ id: await createScratchpad(client) }),
+  },
+  'Mutation.revokeAgentToken': {
+    kinds: ['agentToken'],
+    own: async ({ client }) => ({ id: (await createToken(client, await createScratchpad(client))).id }),
   },
   'Mutation.revokeApiKey': { kinds: ['apiKey'], own: ({ client }) => createKey(client) },
   'Mutation.deleteViewer': {
@@ -73,13 +152,16 @@ const recipes: Record<string, Recipe> = {
   },
   'Subscription.scratchpadEvents': {
     kinds: ['scratchpad'],
-    values: [{ after: '' }, {}, { after: 'nonsense' }],
+    values: afterValues,
+    isEndless: true,
     async own({ client }) {
       const id = await createScratchpad(client);
       await appendEntry(client, id, 'a first event');
       return { id };
     },
   },
+  'Subscription.researchStatus': { kinds: ['run'], values: afterValues },
+  'Subscription.runEvents': { kinds: ['run'], values: afterValues },
 };
 
 /** How a tenant comes to a connection of its own, with a hole for the arguments. */
@@ -87,17 +169,15 @@ const connections: Record<string, (world: World) => string> = {
   'Query.scratchpads': () => 'scratchpads HERE { edges { cursor } }',
   'User.threads': () => 'viewer { threads HERE { edges { cursor } } }',
   'User.scratchpads': () => 'viewer { scratchpads HERE { edges { cursor } } }',
+  'User.assistants': () => 'viewer { assistants HERE { edges { cursor } } }',
+  'User.runs': () => 'viewer { runs HERE { edges { cursor } } }',
+  'Thread.runs': ({ ids }) => `thread(id: "${ids.thread?.[0]}") { runs HERE { edges { cursor } } }`,
   'Thread.messages': ({ ids }) => `thread(id: "${ids.thread?.[0]}") { messages HERE { edges { cursor } } }`,
   'Scratchpad.entries': ({ ids }) => `scratchpad(id: "${ids.scratchpad?.[0]}") { entries HERE { edges { cursor } } }`,
 };
 
-interface World extends Tenant {
-  name: string;
-  /** At least one thing of each kind that it owns; the first scratchpad hangs on the first thread. */
-  ids: Partial<Record<IdKind, string[]>>;
-}
-
 let service: Service;
+let model: ScriptedModelServer;
 let schema: GraphQLSchema;
 let alice: World;
 let bob: World;
@@ -112,50 +192,15 @@ async function createKey(client: Tenant['client']): Promise<{ id: string }> {
   return createApiKey.apiKey;
 }
 
-/** A tenant with something of everything; each of its texts has its name in it. */
-async function createWorld(name: string): Promise<World> {
-  const tenant = await service.createTenant(name);
-  const { client } = tenant;
-  const { createThread: first } = await client.run<{ createThread: { thread: { id: string } } }>(
-    'mutation ($name: String!) { createThread(input: { metaData: { name: $name } }) { thread { id } } }',
-    { name },
-  );
-  const threads = [first.thread.id, await createThread(client)];
-  const { createMessage } = await client.run<{ createMessage: { message: { id: string } } }>(
-    'mutation ($id: ID!, $c: String!) { createMessage(input: { threadId: $id, content: $c }) { message { id } } }',
-    { id: threads[0], c: `${name} said` },
-  );
-  const scratchpad = await createScratchpad(client, threads[0]);
-  await setContent(client, scratchpad, `${name} planned`, { idempotencyKey: 'set' });
-  const { entry } = await appendEntry(client, scratchpad, `${name} found`, 'append');
-  return {
-    ...tenant,
-    name,
-    ids: {
-      user: [tenant.userId],
-      apiKey: [(await createKey(client)).id],
-      thread: threads,
-      message: [createMessage.message.id],
-      scratchpad: [scratchpad],
-      entry: [entry.id],
-    },
-  };
-}
-
-const idsOf = (world: World): string[] => Object.values(world.ids).flat();
-
-/** Whether an answer shows anything of the tenant's. */
-const shows = (body: string, world: World): boolean =>
-  body.includes(`${world.name} `) || idsOf(world).some((id) => body.includes(id));
-
 /** All that the stores hold of a tenant, but when its key was last used. */
 async function storedStateOf(world: World): Promise<unknown> {
-  const { userId, ids } = world;
-  const owned = ['api_keys', 'agent_tokens', 'threads', 'scratchpads'];
+  const { userId, ids, hidden } = world;
+  const owned = ['api_keys', 'agent_tokens', 'threads', 'scratchpads', 'assistants', 'runs'];
+  const threads = [...(ids.thread ?? []), ...(hidden.thread ?? [])];
   const rows = await Promise.all([
     service.psql(`SELECT * FROM users WHERE id = $1`, [userId]),
     service.psql(`SELECT * FROM purge_tasks WHERE owner_id = $1`, [userId]),
-    service.psql(`SELECT * FROM messages WHERE thread_id = ANY($1) ORDER BY sequence_no`, [ids.thread]),
+    service.psql(`SELECT * FROM messages WHERE thread_id = ANY($1) ORDER BY sequence_no`, [threads]),
     ...owned.map((table) =>
       service.psql(`SELECT to_jsonb(t) - 'last_used_at' AS row FROM ${table} t WHERE owner_id = $1 ORDER BY id`, [
         userId,
@@ -163,34 +208,57 @@ async function storedStateOf(world: World): Promise<unknown> {
     ),
   ]);
   const client = service.redis.client();
-  const keys = (await client.keys('*')).filter((key) => idsOf(world).some((id) => key.includes(id))).sort();
+  const keys = (await client.keys('*')).filter((key) => everyIdOf(world).some((id) => key.includes(id))).sort();
   const values = await Promise.all(
-    keys.map(async (key) => [key, await client.dumpBuffer(key), await client.pexpiretime(key)]),
+    // Whoever executes a run renews its hold on it.
+    keys.map(async (key) => [
+      key,
+      await client.dumpBuffer(key),
+      key.endsWith(':lock') || (await client.pexpiretime(key)),
+    ]),
   );
   return { rows, values };
 }
 
 beforeAll(async () => {
-  service = await startService({ environment: { MAX_CONTENT_BYTES: '2000', MAX_ENTRY_BYTES: '1000' } });
+  model = await startScriptedModelServer();
+  model.respond(answerByTask);
+  service = await startService({
+    environment: {
+      MAX_CONTENT_BYTES: '2000',
+      MAX_ENTRY_BYTES: '1000',
+      LLM_BASE_URL: model.baseUrl,
+      LLM_MODEL: 'scripted',
+      // Two for research that goes on for ever.
+      RUN_WORKERS: '4',
+    },
+  });
   schema = await readSchema((await service.createTenant('Reader')).client);
-  [alice, bob] = [await createWorld('alice'), await createWorld('bob')];
+  [alice, bob] = [await createWorld(service, model, 'alice'), await createWorld(service, model, 'bob')];
   redis = await watchRedis(service.redis);
   const [scratchpadId = ''] = alice.ids.scratchpad ?? [];
   const { url } = service;
   aliceListens = await subscribe({ transport: 'WebSocket', url, secret: alice.secret, scratchpadId, after: '' });
-  await aliceListens.received(2);
+  await aliceListens.received(3);
   aliceBefore = await storedStateOf(alice);
 });
 afterAll(async () => {
   aliceListens?.close();
   redis?.close();
   await service.close();
+  await model.close();
 });
 
 const wrongKinds = (kinds: readonly IdKind[]): IdKind[] =>
-  (['user', 'apiKey', 'agentToken', 'thread', 'message', 'scratchpad', 'entry', 'run'] as const).filter(
+  (['user', 'apiKey', 'agentToken', 'thread', 'message', 'scratchpad', 'entry', 'assistant', 'run'] as const).filter(
     (kind) => !kinds.includes(kind),
   );
+
+/** What workers have for themselves. Their owner finds it as little as anybody else does. */
+const hiddenIds = (kind: IdKind, caller: World): [string, string][] => [
+  ...(alice.hidden[kind] ?? []).map((id, index): [string, string] => [`a foreign worker's ${kind} ${index}`, id]),
+  ...(caller.hidden[kind] ?? []).map((id, index): [string, string] => [`an own worker's ${kind} ${index}`, id]),
+];
 
 /** What is not one's own, by what it is. Nothing of it may be told from the rest. */
 function strangeIds({ kinds }: Recipe, caller: World): Map<string, string> {
@@ -202,11 +270,13 @@ function strangeIds({ kinds }: Recipe, caller: World): Map<string, string> {
     strange.set(`foreign ${kind} in lower case`, foreign.toLowerCase());
     strange.set(`foreign ${kind} and a space`, `${foreign} `);
     strange.set(`foreign ${kind} and NUL`, `${foreign}\u0000`);
+    for (const [what, id] of hiddenIds(kind, caller)) strange.set(what, id);
   }
   for (const kind of wrongKinds(kinds)) {
     strange.set(`unknown ${kind}`, createId(kind));
-    for (const id of alice.ids[kind] ?? []) strange.set(`foreign ${kind}`, id);
-    for (const id of caller.ids[kind] ?? []) strange.set(`own ${kind}`, id);
+    for (const [index, id] of (alice.ids[kind] ?? []).entries()) strange.set(`foreign ${kind} ${index}`, id);
+    for (const [index, id] of (caller.ids[kind] ?? []).entries()) strange.set(`own ${kind} ${index}`, id);
+    for (const [what, id] of hiddenIds(kind, caller)) strange.set(what, id);
   }
   for (const text of ['', 'nonsense', '*', "' OR 1=1 --", '__proto__', '💥', '\ud800', 'x'.repeat(5000)]) {
     strange.set(`"${text.slice(0, 20)}"`, text);
@@ -219,10 +289,8 @@ const everyRecipe = Object.entries(recipes);
 describe('the walk', () => {
   it('knows every field that takes an id, and every connection', () => {
     const fields = allFields(schema);
-    const takeIds = [...fields].filter(([, field]) => idPaths(field).length > 0).map(([name]) => name);
-    expect(takeIds.sort()).toEqual(Object.keys(recipes).sort());
+    expect([...idArguments(fields).keys()].sort()).toEqual(Object.keys(recipes).sort());
     expect(disguisedIds(fields)).toEqual([]);
-    for (const [name, field] of fields) expect(idPaths(field).length, name).toBeLessThanOrEqual(1);
     const paged = [...fields].filter(([, field]) =>
       field.args.some(({ name }) => name === 'after' || name === 'before'),
     );
@@ -238,29 +306,46 @@ describe('the walk', () => {
       for (const id of alice.ids[kind] ?? ['none']) expect(kindOfId(id)).toBe(kind);
     }
   });
+
+  it('has a worker in each world whose conversation and assistant are there, and whose run is executed', async () => {
+    for (const { userId, ids, hidden } of [alice, bob]) {
+      expect([ids.run?.length, hidden.thread?.length, hidden.assistant?.length]).toEqual([3, 1, 1]);
+      // The task, a call, and its answer.
+      expect(hidden.message).toHaveLength(3);
+      const rows = await service.psql('SELECT id FROM runs WHERE owner_id = $1 AND status = $2 ORDER BY id', [
+        userId,
+        'IN_PROGRESS',
+      ]);
+      expect(rows).toEqual(ids.run?.slice(1).map((id) => ({ id })));
+    }
+  });
 });
 
-describe.each(everyRecipe)('%s', (fieldName, recipe) => {
-  const variablesFor = (values: object, id: string): object => {
-    const [path = []] = idPaths(allFields(schema).get(fieldName)!);
-    return withValueAt(values, path, id);
-  };
-  const allValues = recipe.values ?? [{}];
+describe.each(everyRecipe)('%s', (recipeName, recipe) => {
+  const [fieldName = ''] = recipeName.split('(');
+  const variablesFor = (values: object, id: string): object =>
+    withValueAt(values, idArguments(allFields(schema)).get(recipeName) ?? [], id);
+  const allValues = (caller: World): object[] => recipe.values?.(caller) ?? [{}];
   const ask = (wire: WireName, secret: string, document: string, variables: object, untilFirstResult = false) =>
     wires[wire]({ url: service.url, credentials: bearer(secret), document, variables, untilFirstResult });
 
   it('answers for one’s own id: what is asked below is a real question', async () => {
     const isSubscription = fieldName.startsWith('Subscription.');
-    for (const [index, { document, label }] of documentsFor(schema, fieldName).entries()) {
-      const kind = recipe.kinds.find((one) => label.toLowerCase().endsWith(` as ${one.toLowerCase()}`));
-      const known: { id: string; secret?: string } = { id: bob.ids[kind ?? recipe.kinds[0] ?? 'user']?.[0] ?? '' };
-      const { id, secret = bob.secret } = (await recipe.own?.(bob)) ?? known;
+    for (const [index, { document, label, typeName }] of documentsFor(schema, fieldName).entries()) {
+      const kind = recipe.kinds.find((one) => one.toLowerCase() === typeName.toLowerCase()) ?? recipe.kinds[0];
+      const own = (await recipe.own?.(bob)) ?? { id: bob.ids[kind ?? 'user']?.[0] ?? '' };
+      const { id, secret = bob.secret, values = allValues(bob)[0] ?? {} } = own;
       const wire = isSubscription ? 'SSE' : (wireNames[index % wireNames.length] ?? 'HTTP');
-      const answer = await ask(wire, secret, document, variablesFor(allValues[0] ?? {}, id), true);
-      const [result] = answer.results;
-      expect(result?.errors, `${label} ${answer.body}`).toBeUndefined();
-      expect(Object.values(result?.data ?? {})[0], label).not.toBeNull();
+      const answer = await ask(wire, secret, document, variablesFor(values, id), recipe.isEndless);
+      expect(answer.results.length, label).toBeGreaterThan(0);
+      for (const { errors, data } of answer.results) {
+        expect(errors, `${label} ${answer.body}`).toBeUndefined();
+        expect(Object.values(data ?? {})[0], label).not.toBeNull();
+      }
+      const isThere = !document.includes('__typename') || answer.body.includes(`"__typename":"${typeName}"`);
+      expect(isThere, label).toBe(true);
       expect(shows(answer.body, alice), label).toBe(false);
+      for (const hidden of Object.values(bob.hidden).flat()) expect(answer.body, label).not.toContain(hidden);
     }
   });
 
@@ -270,7 +355,7 @@ describe.each(everyRecipe)('%s', (fieldName, recipe) => {
       if (who === 'the administrator' && recipe.isAdministrators) return;
       const caller = who === 'the administrator' ? { ...bob, secret: administratorSecret } : bob;
       for (const { document, label } of documentsFor(schema, fieldName)) {
-        for (const values of allValues) {
+        for (const values of allValues(caller)) {
           for (const wire of wireNames) {
             if (fieldName.startsWith('Subscription.') && wire.startsWith('HTTP')) continue;
             const answers = new Map<string, string[]>();
@@ -291,13 +376,14 @@ describe.each(everyRecipe)('%s', (fieldName, recipe) => {
     },
   );
 
-  it('takes the same path through the stores for foreign and for unknown ids, and touches no foreign key', async () => {
+  it('takes the same path through the stores for foreign, private and unknown ids, and touches no foreign key', async () => {
     const wire = fieldName.startsWith('Subscription.') ? 'SSE' : 'HTTP';
     for (const { document, label } of documentsFor(schema, fieldName)) {
-      for (const values of allValues) {
+      for (const values of allValues(bob)) {
         for (const kind of recipe.kinds) {
           const paths = new Map<string, string>();
-          for (const id of [...(alice.ids[kind] ?? []), createId(kind)]) {
+          const hidden = hiddenIds(kind, bob).map(([, id]) => id);
+          for (const id of [...(alice.ids[kind] ?? []), ...hidden, createId(kind)]) {
             paths.set(id, await pathOf(() => ask(wire, bob.secret, document, variablesFor(values, id)), id));
           }
           expect(new Set(paths.values()).size, `${label} ${JSON.stringify([...paths])}`).toBe(1);
@@ -307,13 +393,27 @@ describe.each(everyRecipe)('%s', (fieldName, recipe) => {
   });
 });
 
+interface Path {
+  statements: number;
+  commands: string[];
+}
+
+const fewestFirst = (a: Path, b: Path): number => a.statements - b.statements || a.commands.length - b.commands.length;
+
+/** What the queue of runs, and whoever sweeps it, does by itself. */
+const isOfQueue = (command: string): boolean => command.includes(' jobs:runs:');
+
 /**
- * What a request costs: the number of SQL statements, and the commands that Redis got. Background work only ever adds to it,
- * so the least of three is the request's own.
+ * What a request costs: the number of SQL statements, and the commands that Redis got. Background work only ever adds to it, and not
+ * twice the same in a row: the least, once it was seen twice, is the request's own.
  */
 async function pathOf(request: () => Promise<unknown>, id: string): Promise<string> {
-  const attempts: { statements: number; commands: string[] }[] = [];
-  for (let attempt = 0; attempt < 3; attempt += 1) {
+  const attempts: Path[] = [];
+  const isSettled = (): boolean => {
+    const [first, second] = attempts.toSorted(fewestFirst);
+    return attempts.length >= 3 && JSON.stringify(first) === JSON.stringify(second);
+  };
+  while (!isSettled() && attempts.length < 20) {
     // The caller's key is in the cache.
     await bob.client.run('{ __typename }');
     service.takeStatementCount();
@@ -321,32 +421,44 @@ async function pathOf(request: () => Promise<unknown>, id: string): Promise<stri
     await request();
     const statements = service.takeStatementCount();
     const commands = (await redis?.take()) ?? [];
-    for (const owned of idsOf(alice)) expect(commands.join('\n')).not.toContain(`:${owned}`);
+    const requested = commands.filter((command) => !isOfQueue(command)).join('\n');
+    for (const owned of everyIdOf(alice)) expect(requested).not.toContain(`:${owned}`);
     attempts.push({ statements, commands: commands.map((command) => command.replaceAll(id, 'ID')) });
   }
-  const fewest = attempts.toSorted((a, b) => a.statements - b.statements || a.commands.length - b.commands.length)[0];
-  return JSON.stringify(fewest);
+  return JSON.stringify(attempts.toSorted(fewestFirst)[0]);
 }
 
 describe('what a tenant reaches from what it owns', () => {
-  const roots = ['Query.viewer', 'Query.scratchpads', 'Query.node', 'Query.thread', 'Query.scratchpad'];
+  const roots = [
+    'Query.viewer',
+    'Query.scratchpads',
+    'Query.node',
+    'Query.thread',
+    'Query.scratchpad',
+    'Query.assistant',
+    'Query.run',
+  ];
 
   it('shows everything of its own, and nothing of anybody else’s', async () => {
     for (const fieldName of roots) {
-      for (const { document, label } of documentsFor(schema, fieldName)) {
-        const kind = recipes[fieldName]?.kinds.find((one) => label.toLowerCase().endsWith(one.toLowerCase()));
+      for (const { document, label, typeName } of documentsFor(schema, fieldName)) {
+        const kind = recipes[fieldName]?.kinds.find((one) => one.toLowerCase() === typeName.toLowerCase());
         for (const [asker, other] of [
           [alice, bob],
           [bob, alice],
         ] as const) {
-          const id = asker.ids[kind ?? 'thread']?.[0];
-          const credentials = bearer(asker.secret);
-          const answer = await wires.HTTP({ url: service.url, credentials, document, variables: { id, first: 5 } });
-          expect(answer.results[0]?.errors, label).toBeUndefined();
-          expect([shows(answer.body, asker), shows(answer.body, other)], `${label} ${answer.body}`).toEqual([
-            true,
-            false,
-          ]);
+          for (const id of asker.ids[kind ?? 'user'] ?? []) {
+            const credentials = bearer(asker.secret);
+            const { results, body } = await wires.HTTP({
+              url: service.url,
+              credentials,
+              document,
+              variables: { id, first: 5 },
+            });
+            expect(results[0]?.errors, label).toBeUndefined();
+            expect([shows(body, asker), shows(body, other)], `${label} ${body}`).toEqual([true, false]);
+            for (const hidden of Object.values(asker.hidden).flat()) expect(body, label).not.toContain(hidden);
+          }
         }
       }
     }
@@ -379,6 +491,6 @@ describe('what a tenant reaches from what it owns', () => {
 
 it('has changed nothing of the other tenant’s, and told it nothing', async () => {
   expect(await storedStateOf(alice)).toEqual(aliceBefore);
-  expect(aliceListens?.events).toHaveLength(2);
+  expect(aliceListens?.events).toHaveLength(3);
   expect(aliceListens?.isOver).toBe(false);
 });

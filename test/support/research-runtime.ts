@@ -106,7 +106,10 @@ export async function startResearchRuntime(): Promise<ResearchRuntime> {
     scratchpads: createScratchpadService({
       identityPlane: createIdentityPlane({ prisma, now: systemClock }),
       dataPlane: createDataPlane({ redis, limits }),
-      eventPlane: { subscribe: () => Promise.reject(new Error('Nobody subscribes here.')) },
+      eventPlane: {
+        subscribe: () => Promise.reject(new Error('Nobody subscribes here.')),
+        farewell: () => undefined,
+      },
       convergeNotebook: createNotebookConverger({ redis, limits }),
       cancelRuns: async () => {},
       purgeOwner: async () => {},

@@ -40,10 +40,20 @@ export function takenScalars(field: Field): { path: string[]; type: string }[] {
   return field.args.flatMap((argument) => walk(argument.name, getNamedType(argument.type), []));
 }
 
+/** Where a field takes ids: one path for each. */
 export const idPaths = (field: Field): string[][] =>
   takenScalars(field)
     .filter(({ type }) => type === 'ID')
     .map(({ path }) => path);
+
+/** The path of every id that a field takes: by the field's name, or by "Type.field(argument)" where it takes several. */
+export const idArguments = (fields: Map<string, Field>): Map<string, string[]> =>
+  new Map(
+    [...fields].flatMap(([name, field]) => {
+      const paths = idPaths(field);
+      return paths.map((path): [string, string[]] => [paths.length > 1 ? `${name}(${path.at(-1)})` : name, path]);
+    }),
+  );
 
 /** Arguments that look like ids and are not declared as such: the walk would not see them. */
 export const disguisedIds = (fields: Map<string, Field>): string[] =>
@@ -53,24 +63,28 @@ export const disguisedIds = (fields: Map<string, Field>): string[] =>
       .map(({ path }) => `${name}(${path.join('.')})`),
   );
 
-/** Selects all there is below a type, down to where a type would come again. */
+/** Of each connection on the way down: as much as a test has of anything, and so little that all of it may be asked for at once. */
+const pageSize = 5;
+
+/** Selects all there is below a type; of a type that comes again further down, its leaves alone. */
 export function selectEverything(type: GraphQLNamedType, above: readonly string[] = []): string {
   if (isLeafType(type)) return '';
   if (!isObjectType(type)) throw new Error(`${type.name} is no object type: say how to walk it`);
   const fields = Object.values(type.getFields()).flatMap((field) => {
     const inner = getNamedType(field.type);
     if (field.args.some(isRequiredArgument)) throw new Error(`${type.name}.${field.name} cannot be asked as it is`);
-    if (inner.name === type.name || above.includes(inner.name)) return [];
-    const selection = selectEverything(inner, [...above, type.name]);
-    // Short pages: everything below everything would cost more than the service allows.
-    const page = field.args.some(({ name }) => name === 'first') ? '(first: 3)' : '';
-    return [`${field.name}${page} ${selection}`];
+    if (above.includes(type.name) && !isLeafType(inner)) return [];
+    const page = field.args.some(({ name }) => name === 'first') ? `(first: ${pageSize})` : '';
+    return [`${field.name}${page} ${selectEverything(inner, [...above, type.name])}`];
   });
   return `{ ${fields.join(' ')} }`;
 }
 
 /** One document for each concrete type that the root field may answer with; its arguments are its variables. */
-export function documentsFor(schema: GraphQLSchema, fieldName: string): { label: string; document: string }[] {
+export function documentsFor(
+  schema: GraphQLSchema,
+  fieldName: string,
+): { label: string; typeName: string; document: string }[] {
   const [rootName = '', name = ''] = fieldName.split('.');
   const field = allFields(schema).get(fieldName);
   if (!field) throw new Error(`the schema has no ${fieldName}`);
@@ -81,9 +95,12 @@ export function documentsFor(schema: GraphQLSchema, fieldName: string): { label:
     `${rootName.toLowerCase()} ${definitions.length > 0 ? `(${definitions.join(', ')})` : ''} {
       ${name} ${passed.length > 0 ? `(${passed.join(', ')})` : ''} ${selection}
     }`;
-  if (!isAbstractType(type)) return [{ label: fieldName, document: call(selectEverything(type)) }];
+  if (!isAbstractType(type)) {
+    return [{ label: fieldName, typeName: type.name, document: call(selectEverything(type)) }];
+  }
   return schema.getPossibleTypes(type).map((possible) => ({
     label: `${fieldName} as ${possible.name}`,
+    typeName: possible.name,
     document: call(`{ __typename ... on ${possible.name} ${selectEverything(possible)} }`),
   }));
 }

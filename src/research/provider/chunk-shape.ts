@@ -44,6 +44,7 @@ const delta = z.object({
 });
 
 const choice = z.object({
+  index: z.int().optional().catch(undefined),
   delta: delta.optional().catch(undefined),
   /** Sent instead of a delta by servers that do not really stream. */
   message: delta.optional().catch(undefined),
@@ -62,7 +63,8 @@ export interface ChunkContent {
 
 /** Reads a chunk; what cannot be read counts as absent. */
 export function readChunk(value: unknown): ChunkContent {
-  const first = chunk.safeParse(value).data?.choices?.[0];
+  // Nobody asked for more than one; another one's words are not this one's.
+  const first = chunk.safeParse(value).data?.choices?.find((one) => one && (one.index ?? 0) === 0);
   const said = first?.delta ?? first?.message;
   return {
     text: said?.content ?? '',

@@ -1,8 +1,9 @@
 // The client of an OpenAI-compatible chat-completions endpoint: streamed, patient before the first byte, strict after it.
 import { setTimeout as sleepFor } from 'node:timers/promises';
 import OpenAI from 'openai';
-import { ProviderError, toProviderFailure } from './provider-error.js';
+import { ProviderError, redact, toProviderFailure } from './provider-error.js';
 import type { Provider, ProviderRequest, ProviderTurn, TurnListener } from './provider-types.js';
+import { secretsOf } from './secret-filter.js';
 import { createTurnAssembly } from './turn-assembly.js';
 import { toWireMessage, toWireTool } from './wire-messages.js';
 
@@ -57,6 +58,8 @@ export function createOpenAiProvider(options: ProviderOptions): Provider {
     begun: () => void,
   ): Promise<ProviderTurn> {
     const silence = new AbortController();
+    // The package wraps what its fetch throws.
+    const refusal: { error?: ProviderError } = {};
     let timer: NodeJS.Timeout | undefined;
     const heard = (): void => {
       clearTimeout(timer);
@@ -75,8 +78,19 @@ export function createOpenAiProvider(options: ProviderOptions): Provider {
       logLevel: 'off',
       defaultHeaders: options.apiKey === undefined ? { Authorization: null } : {},
       fetch: async (input, init) => {
-        const response = await fetch(input, init);
+        // Not followed: where a provider sends us next, nobody has said that the conversation and the key may go.
+        const response = await fetch(input, { ...init, redirect: 'manual' });
         if (!response.ok || !response.body) return response;
+        const type = response.headers.get('content-type') ?? '';
+        if (/json|html/i.test(type)) {
+          await response.body.cancel();
+          refusal.error = new ProviderError(
+            'PROVIDER_PROTOCOL',
+            'The model provider did not answer with a stream: check that LLM_BASE_URL is the base of its API.',
+            `content-type: ${redact(type, secrets).slice(0, 100)}`,
+          );
+          throw refusal.error;
+        }
         const watched = response.body.pipeThrough(
           new TransformStream<Uint8Array, Uint8Array>({
             transform(bytes, controller) {
@@ -100,7 +114,7 @@ export function createOpenAiProvider(options: ProviderOptions): Provider {
         { signal: AbortSignal.any([signal, silence.signal]) },
       );
       heard();
-      const turn = createTurnAssembly(listener, options.newCallId);
+      const turn = createTurnAssembly(listener, options.newCallId, secretsOf(options.apiKey));
       for await (const chunk of stream) turn.push(chunk);
       // The package ends an aborted stream without an error, like a complete one.
       signal.throwIfAborted();
@@ -108,6 +122,8 @@ export function createOpenAiProvider(options: ProviderOptions): Provider {
         throw new ProviderError('PROVIDER_ERROR', 'The model provider fell silent in the middle of its answer.');
       }
       return turn.finish();
+    } catch (error) {
+      throw refusal.error ?? error;
     } finally {
       clearTimeout(timer);
     }

@@ -48,6 +48,9 @@ function describe(error: APIError): string {
   if (error.status === 401 || error.status === 403) {
     return `The model provider refused the credentials it was given (HTTP ${error.status}).`;
   }
+  if (error.status >= 300 && error.status < 400) {
+    return `The model provider redirects to another address, which is not followed (HTTP ${error.status}).`;
+  }
   if (error.status === 429) return 'The model provider is over its rate limit or quota (HTTP 429).';
   return `The model provider refused the request or failed (HTTP ${error.status}).`;
 }

@@ -1,6 +1,7 @@
 // Puts tool calls together from the fragments of a stream. Providers disagree on almost everything, so identity is decided by evidence.
 import { toStorableText } from '../../shared/text.js';
 import type { CallFragment } from './chunk-shape.js';
+import { redact } from './provider-error.js';
 import type { ToolCall } from './provider-types.js';
 
 interface GrowingCall {
@@ -50,8 +51,12 @@ const repeats = (call: GrowingCall, fragment: CallFragment): boolean =>
   fragment.arguments === call.arguments &&
   isWhole(call.arguments);
 
-/** @param newCallId makes an id for a call that came without one, or with one that is taken */
-export function createToolCallAssembly(newCallId: () => string): ToolCallAssembly {
+/**
+ * @param newCallId makes an id for a call that came without one, or with one that is taken
+ * @param secrets are cut out
+ */
+export function createToolCallAssembly(newCallId: () => string, secrets: readonly string[]): ToolCallAssembly {
+  const clean = (text: string): string => redact(toStorableText(text), secrets);
   const calls: GrowingCall[] = [];
 
   function addressee({ index, id }: CallFragment): GrowingCall | undefined {
@@ -82,11 +87,11 @@ export function createToolCallAssembly(newCallId: () => string): ToolCallAssembl
       return calls
         .filter((call) => call.name !== '' || call.arguments.trim() !== '')
         .map((call) => {
-          const own = toStorableText(call.id);
+          const own = clean(call.id);
           const id = own === '' || taken.has(own) ? newCallId() : own;
           taken.add(id);
-          const name = toStorableText(call.name) || 'unnamed';
-          return { id, name, arguments: call.arguments.trim() === '' ? '{}' : toStorableText(call.arguments) };
+          const name = clean(call.name) || 'unnamed';
+          return { id, name, arguments: call.arguments.trim() === '' ? '{}' : clean(call.arguments) };
         });
     },
   };

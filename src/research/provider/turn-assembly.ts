@@ -1,8 +1,9 @@
 // Puts one turn together from a stream's chunks, and decides whether it ended as a turn must end.
 import { toStorableText } from '../../shared/text.js';
 import { readChunk } from './chunk-shape.js';
-import { ProviderError } from './provider-error.js';
+import { ProviderError, redact } from './provider-error.js';
 import type { FinishReason, ProviderTurn, Reasoning, TurnListener } from './provider-types.js';
+import { createSecretFilter } from './secret-filter.js';
 import { createToolCallAssembly } from './tool-call-assembly.js';
 
 export interface TurnAssembly {
@@ -15,34 +16,39 @@ const normalEnds = new Set(['stop', 'eos', 'end_turn', 'stop_sequence', 'tool_ca
 const callEnds = new Set(['tool_calls', 'function_call', 'tool_use']);
 const lengthEnds = new Set(['length', 'max_tokens']);
 
-/** Passes text on in well-formed pieces: a character that is split over two chunks is held back until it is whole. */
-function createTextChannel(emit: ((delta: string) => void) | undefined) {
+/** Passes text on in well-formed pieces, without secrets: what is split over two chunks is held back until it is whole. */
+function createTextChannel(secrets: readonly string[], emit: ((delta: string) => void) | undefined) {
+  const filter = createSecretFilter(secrets);
   let whole = '';
   let held = '';
   const release = (text: string): void => {
-    const clean = toStorableText(text);
-    if (clean === '') return;
-    whole += clean;
-    emit?.(clean);
+    if (text === '') return;
+    whole += text;
+    emit?.(text);
   };
   return {
     push(piece: string) {
       const text = held + piece;
       held = /[\uD800-\uDBFF]$/.test(text) ? text.slice(-1) : '';
-      release(held === '' ? text : text.slice(0, -1));
+      release(filter.push(toStorableText(held === '' ? text : text.slice(0, -1))));
     },
     end(): string {
-      release(held);
+      release(filter.push(toStorableText(held)) + filter.end());
       held = '';
       return whole;
     },
   };
 }
 
-export function createTurnAssembly(listener: TurnListener, newCallId: () => string): TurnAssembly {
-  const text = createTextChannel(listener.onText?.bind(listener));
-  const thoughts = createTextChannel(listener.onReasoning?.bind(listener));
-  const calls = createToolCallAssembly(newCallId);
+/** @param secrets never come out of here, in no part of a turn and no error */
+export function createTurnAssembly(
+  listener: TurnListener,
+  newCallId: () => string,
+  secrets: readonly string[],
+): TurnAssembly {
+  const text = createTextChannel(secrets, listener.onText?.bind(listener));
+  const thoughts = createTextChannel(secrets, listener.onReasoning?.bind(listener));
+  const calls = createToolCallAssembly(newCallId, secrets);
   let reasoningField: Reasoning['field'] | undefined;
   let reason: string | undefined;
 
@@ -60,7 +66,7 @@ export function createTurnAssembly(listener: TurnListener, newCallId: () => stri
         reason === 'content_filter'
           ? "The model provider's content filter cut the answer off."
           : 'The model provider ended the answer for a reason that is no normal end.',
-        `finish_reason: ${reason.slice(0, 100)}`,
+        `finish_reason: ${redact(reason, secrets).slice(0, 100)}`,
       );
     }
     if (callCount === 0 && callEnds.has(reason)) {

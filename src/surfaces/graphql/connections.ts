@@ -1,6 +1,7 @@
 // Relay connections over SQL rows: keyset pages, so that a row deleted meanwhile never shifts or cuts a walk.
 import type { ArgBuilder, OutputType } from '@pothos/core';
 import { DomainError } from '../../shared/errors.js';
+import { isId, type IdKind } from '../../shared/ids.js';
 import {
   createCursorCodec,
   parsePageArguments,
@@ -71,16 +72,16 @@ export interface RowOrder<Row> {
 }
 
 /** Rows in the order of their creation: the ids sort. */
-export const byId = (connection: string): RowOrder<{ id: string }> => ({
+export const byId = (connection: string, kind: IdKind): RowOrder<{ id: string }> => ({
   connection,
   keyOf: (row) => row.id,
-  isKey: isText,
+  isKey: (value): value is string => isText(value) && isId(kind, value),
   column: 'id',
 });
 
 /** The same from the other end: "after" leads to older rows. */
-export const newestFirstById = (connection: string): RowOrder<{ id: string }> => ({
-  ...byId(connection),
+export const newestFirstById = (connection: string, kind: IdKind): RowOrder<{ id: string }> => ({
+  ...byId(connection, kind),
   newestFirst: true,
 });
 

@@ -86,6 +86,9 @@ function createDocumentCache(): {
 
 /** The limits throw with the prefix of a parser; a parser's error has a place in the text. */
 function withCode(error: unknown, code: string): GraphQLError {
+  // Parsing is recursive: brackets in brackets may use up the stack before they reach the limit of tokens.
+  if (error instanceof RangeError)
+    return new GraphQLError('The document is nested too deeply.', { extensions: { code } });
   if (!(error instanceof GraphQLError)) throw error;
   const message = code === validationFailed ? error.message.replace(/^Syntax Error: /, '') : error.message;
   const { nodes, source, positions } = error;

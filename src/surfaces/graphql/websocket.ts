@@ -29,7 +29,7 @@ const defaults: WebSocketLimits = {
   initTimeoutMs: 5000,
   pingIntervalMs: 12_000,
   silenceTimeoutMs: 120_000,
-  closeTimeoutMs: 2000,
+  closeTimeoutMs: 1000,
 };
 
 interface Dependencies extends Omit<WebSocketOperationsDependencies, 'maxOperations'> {

@@ -111,8 +111,8 @@ describe('cli research against a running server', () => {
 
   it('exits with 1 and the error code when no worker succeeds', async () => {
     model.dieUnder('How high is');
-    const { code, progress } = await startCli(atServer('--max-workers', '1')).ended;
-    expect(code).toBe(1);
+    const { code, answer, progress } = await startCli(atServer('--max-workers', '1')).ended;
+    expect({ code, answer }).toEqual({ code: 1, answer: '' });
     expect(progress).toContain('PROVIDER_ERROR');
     expect(progress).toContain('NO_EVIDENCE');
     expect(progress).toContain('docs/guides/providers.md');
@@ -130,6 +130,9 @@ describe('cli research against a running server', () => {
 
   it('refuses what is no count and no address before it asks anybody', async () => {
     expect((await startCli(atServer('--max-turns', '0')).ended).progress).toContain('whole number of at least 1');
+    const crowd = await startCli([question, '--max-workers', '11'], settings).ended;
+    expect(crowd).toMatchObject({ code: 1, answer: '' });
+    expect(crowd.progress).toMatch(/--max-workers.*Give at most 10/);
     expect((await startCli([question, '--url', 'ftp://host']).ended).progress).toContain('http://127.0.0.1:4000');
     const away = await startCli([question, '--url', 'http://127.0.0.1:9', '--key', 'k']).ended;
     expect(away).toMatchObject({ code: 1 });

@@ -54,6 +54,11 @@ describe('a cancelled run', () => {
       'all three have written',
       () => runtime.eventsOf(id).filter((event) => event.type === 'scratchpad' && event.entry).length === 3,
     );
+    // What they have done so far can be read while they go on.
+    await until('every turn is counted', async () => {
+      const { turnCount, childRuns } = await readRun(runtime, id);
+      return turnCount === 1 && childRuns.every((worker) => worker.turnCount === 1);
+    });
     const requests = [...runtime.model.requests];
     const cancelledAtMs = Date.now();
     await cancelRun(runtime, id);

@@ -202,6 +202,28 @@ describe('a research run', () => {
     expect(JSON.stringify(events)).not.toMatch(/tool_call|"s1"|"w1"|arguments|function/);
   });
 
+  it('does not say that the answer is being written while more is delegated', async () => {
+    const { tenant } = runtime;
+    runtime.supervisor(
+      callsReply([delegate('s1', 'Look once')]),
+      callsReply([readPad('s2')]),
+      callsReply([delegate('s3', 'Look twice')]),
+      callsReply([readPad('s4')]),
+      textReply('It stands there.'),
+    );
+    for (const task of ['Look once', 'Look twice']) {
+      runtime.worker(task, callsReply([append('w1', 'Seen.')]), textReply('Seen.'));
+    }
+    const id = await startResearch(tenant.client, await createThread(tenant.client));
+    await runtime.idle();
+    const phases = runtime.eventsOf(id).flatMap((event) => (event.type === 'status' ? [event.phase] : []));
+    expect(phases.filter((phase) => phase === 'DELEGATED' || phase === 'SYNTHESISING')).toEqual([
+      'DELEGATED',
+      'DELEGATED',
+      'SYNTHESISING',
+    ]);
+  });
+
   it('streams the answer while it is being written, and counts a long preamble that went out as said', async () => {
     const { tenant } = runtime;
     const preamble = 'Before I go on, here is what the workers have found. '.repeat(8);

@@ -159,6 +159,46 @@ describe('a run fails', () => {
   });
 });
 
+describe('an answer that did not hold', () => {
+  it('is no part of what the next run on the thread reads; one that held is', async () => {
+    const { client } = runtime.tenant;
+    const threadId = await createThread(client);
+    const ask = async (question: string): Promise<EndedRun> => {
+      const id = await startResearch(client, threadId, { question });
+      await runtime.idle();
+      return await readRun(runtime, id);
+    };
+    runtime.supervisor(textReply('Made up: it is 4711 metres.'));
+    expect(await ask('How high?')).toMatchObject(failedWith('NO_EVIDENCE'));
+    runtime.supervisor(withEvidence(), textReply('It is 49 metres.'));
+    expect(await ask('How high is it really?')).toMatchObject({ status: 'COMPLETED', output: 'It is 49 metres.' });
+    runtime.supervisor(textReply('As I said.'));
+    await ask('Sure?');
+    const last = JSON.stringify(runtime.model.requests.findLast(isSupervisor)!.body.messages);
+    expect(last).toContain('It is 49 metres.');
+    expect(JSON.stringify(runtime.model.requests.map(({ body }) => body))).not.toContain('Made up');
+  });
+
+  it('is not left behind by a run that somebody else ended while it was being stored', async () => {
+    const { runStore } = runtime.dependencies;
+    runtime.overrides = {
+      runStore: {
+        ...runStore,
+        async finish(runId, end) {
+          await runStore.finish(runId, { status: 'CANCELLED' });
+          return await runStore.finish(runId, end);
+        },
+      },
+    };
+    runtime.model.script(textReply('Too late.'));
+    const run = await runAssistant();
+    expect(run.status).toBe('CANCELLED');
+    expect((await runtime.dependencies.conversationOf(run.thread!.id).read()).map(({ role }) => role)).toEqual([
+      'user',
+    ]);
+  });
+});
+
 describe('every call', () => {
   it('is answered once and in order before the next request: parallel, unknown, broken, throwing, forbidden', async () => {
     const { scratchpads } = runtime.dependencies;

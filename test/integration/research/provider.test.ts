@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startLoopbackServer } from '../../../script/demo.d/loopback-server.js';
 import { createOpenAiProvider, type FailedTry } from '../../../src/research/provider/openai-provider.js';
 import { ProviderError } from '../../../src/research/provider/provider-error.js';
 import type { ProviderRequest } from '../../../src/research/provider/provider-types.js';
@@ -27,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => model.close());
 
-function createProvider(overrides: { random?: () => number; silenceTimeoutMs?: number } = {}) {
+function createProvider(overrides: { baseUrl?: string; random?: () => number; silenceTimeoutMs?: number } = {}) {
   let made = 0;
   return createOpenAiProvider({
     baseUrl: model.baseUrl,
@@ -70,6 +71,61 @@ describe('a provider that', () => {
     const turn = createProvider().streamTurn(question, {}, never);
     await expect(turn).rejects.toMatchObject({ name: 'ProviderError', code: expected });
     expect(model.requests).toHaveLength(1);
+  });
+});
+
+describe('the key that a provider echoes', () => {
+  it.each([1, 7, 1000])('comes out of no part of a turn, in pieces of %i characters', async (size) => {
+    const pieces = (text: string): string[] => text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
+    model.script({
+      chunks: [
+        ...pieces(`I was given ${apiKey}.`).map((piece) => chunkOf({ reasoning_content: piece })),
+        ...pieces(`The key is ${apiKey}, sk-the-very`).map((content) => chunkOf({ content })),
+        chunkOf({ tool_calls: [{ index: 0, id: 'a', function: { name: 'note', arguments: `{"text":"${apiKey}"}` } }] }),
+        chunkOf({}, 'tool_calls'),
+      ],
+      done: true,
+    });
+    const deltas: string[] = [];
+    const hear = (delta: string): void => void deltas.push(delta);
+    const turn = await createProvider().streamTurn(question, { onText: hear }, never);
+    expect(deltas.join('')).toBe('The key is [secret], sk-the-very');
+    expect(turn).toMatchObject({
+      text: 'The key is [secret], sk-the-very',
+      reasoning: { text: 'I was given [secret].' },
+      toolCalls: [{ arguments: '{"text":"[secret]"}' }],
+    });
+  });
+});
+
+describe('an endpoint that is no streaming completion', () => {
+  it.each(['application/json', 'text/html; charset=utf-8'])('is named as such: %s', async (type) => {
+    const server = await startLoopbackServer((_request, response) =>
+      response.writeHead(200, { 'content-type': type }).end('{}'),
+    );
+    const error = await failureOf(createProvider({ baseUrl: server.url }).streamTurn(question, {}, never));
+    await server.close();
+    expect(error).toMatchObject({
+      code: 'PROVIDER_PROTOCOL',
+      message: expect.stringContaining('did not answer with a stream') as string,
+    });
+  });
+
+  it('sends the conversation nowhere else', async () => {
+    model.script(textReply('Noon.'));
+    const server = await startLoopbackServer((_request, response) =>
+      response.writeHead(307, { location: `${model.baseUrl}/chat/completions` }).end(),
+    );
+    const error = await failureOf(createProvider({ baseUrl: server.url }).streamTurn(question, {}, never));
+    await server.close();
+    expect(error).toMatchObject({ code: 'PROVIDER_ERROR', message: expect.stringContaining('redirects') as string });
+    expect(model.requests).toEqual([]);
+  });
+
+  it('has its other choices ignored', async () => {
+    const other = { choices: [{ index: 1, delta: { content: 'Never.' }, finish_reason: 'stop' }] };
+    model.script({ chunks: [chunkOf({ content: 'No' }), other, chunkOf({ content: 'on.' }, 'stop')], done: true });
+    expect(await createProvider().streamTurn(question, {}, never)).toMatchObject({ text: 'Noon.' });
   });
 });
 

@@ -45,12 +45,16 @@ test('kill -9 of the executing process: lost within a minute, its workers too, a
   await delay(300);
   await victim.kill();
   await untilStatus(run, 'FAILED', 60_000);
-  expect(await service.row(run)).toMatchObject({ lastErrorCode: 'WORKER_LOST' });
+  // The stream ends when everything is put away.
+  const events = await live;
+  expect(await service.row(run)).toMatchObject({
+    lastErrorCode: 'WORKER_LOST',
+    lastErrorMessage: expect.stringContaining('The hold on the run was lost') as string,
+  });
   const [worker] = await workersOf(run);
   expect(worker).toMatchObject({ status: 'FAILED', lastErrorCode: 'WORKER_LOST', threadId: null, assistantId: null });
   expect(await service.database.prisma.thread.count({ where: { ephemeral: true } })).toBe(0);
   expect(await service.database.prisma.assistant.count({ where: { ephemeral: true } })).toBe(0);
-  const events = await live;
   expect(events.map((event) => (event.type === 'status' ? event.phase : event.type))).toEqual([
     'QUEUED',
     'STARTED',

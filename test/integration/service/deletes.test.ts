@@ -112,6 +112,22 @@ it.each([
   await expect.poll(() => keysOf(pad.scratchpadId), { timeout: 6000, interval: 100 }).toEqual([]);
 });
 
+it('removes a user with thousands of threads, in pieces that no time limit cuts', async () => {
+  const alice = await tenant();
+  await cluster.psql(
+    `INSERT INTO threads (id, owner_id) SELECT 'thread_' || lpad(n::text, 26, '0'), $1 FROM generate_series(1, 2500) n`,
+    [alice.userId],
+  );
+  await cluster.psql(
+    `INSERT INTO scratchpads (id, owner_id, thread_id)
+     SELECT 'sp_' || right(id, 26), owner_id, id FROM threads WHERE owner_id = $1`,
+    [alice.userId],
+  );
+  await administrator().run(mutations.deleteUser, { id: alice.userId });
+  expect(await cluster.psql('SELECT 1 FROM threads WHERE owner_id = $1', [alice.userId])).toEqual([]);
+  await expect.poll(backlog, { timeout: 20_000, interval: 200 }).toBe(0);
+});
+
 it('succeeds with Redis away, and purges when it is back', async () => {
   const alice = await tenant();
   const pad = await fillPad(alice.client);

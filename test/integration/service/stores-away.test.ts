@@ -83,7 +83,7 @@ describe.each([
     } finally {
       await bringBack();
     }
-    await expect.poll(async () => (await readiness()).status, { timeout: 8000 }).toBe(200);
+    await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
     await appendEntry(client, padId, 'x', 'k');
     expect((await readLedger(client, padId)).map((entry) => entry.content)).toEqual(['before', 'x']);
   });
@@ -95,6 +95,8 @@ it('tells subscribers what they missed while Redis was away, without a gap and w
     subscribe({ transport: 'WebSocket', url: server.url, secret, scratchpadId: padId, after: '' }),
     subscribe({ transport: 'SSE', url: other.url, secret, scratchpadId: padId, after: '' }),
   ]);
+  // Both listen before the first fault.
+  for (const subscriber of subscribers) await subscriber.received(1);
   const written = ['before'];
   for (let round = 0; round < 3; round += 1) {
     await cluster.redis.client().call('CLIENT', 'KILL', 'TYPE', 'pubsub');
@@ -103,10 +105,10 @@ it('tells subscribers what they missed while Redis was away, without a gap and w
       await appendEntry(client, padId, `${round}-${index}`);
     }
     await cluster.redis.restart();
-    await expect.poll(async () => (await readiness()).status, { timeout: 8000 }).toBe(200);
+    await expect.poll(async () => (await readiness()).status, { timeout: 15_000 }).toBe(200);
   }
   for (const subscriber of subscribers) {
-    const events = await subscriber.received(written.length, 15_000);
+    const events = await subscriber.received(written.length, 30_000);
     expect(events.map((event) => event.entry?.content)).toEqual(written);
     expect(subscriber.errors).toEqual([]);
     subscriber.close();

@@ -315,6 +315,20 @@ describe('users and keys', () => {
     await expect.poll(async () => (await second.send('{ viewer { id } }')).status, { timeout: 2000 }).toBe(401);
   });
 
+  it('refuses an expiry that no clock could give back, and stores no key for it', async () => {
+    for (const expiresAt of ['9999-12-31T23:59:59.999-12:00', '2020-01-01T00:00:00.000Z', 'tomorrow']) {
+      const error = await alice.client.fail(
+        'mutation ($e: DateTime) { createApiKey(input: { name: "odd", expiresAt: $e }) { secret } }',
+        { e: expiresAt },
+      );
+      expect(error.extensions.code, expiresAt).toBe('BAD_USER_INPUT');
+    }
+    const { viewer } = await alice.client.run<{ viewer: { apiKeys: { name: string }[] } }>(
+      '{ viewer { apiKeys { name expiresAt } } }',
+    );
+    expect(viewer.apiKeys.map((key) => key.name)).not.toContain('odd');
+  });
+
   it('lets the administrator create and delete users and nothing else', async () => {
     const { createUser } = await service.administrator.run<{ createUser: { secret: string; user: { id: string } } }>(
       'mutation { createUser(input: { name: "Carol" }) { secret user { id name createdAt } } }',

@@ -116,6 +116,32 @@ describe.each(transports)('over %s', (transport) => {
     }
   });
 
+  it('tells a client that comes back with its cursor that the pad was deleted meanwhile, and nobody else', async () => {
+    const bob = await service.createTenant('Bob');
+    const id = await createScratchpad(alice.client);
+    await appendEntry(alice.client, id, 'a finding');
+    const { eventCursor } = await readState(alice.client, id);
+    await service.psql('DELETE FROM scratchpads WHERE id = $1', [id]);
+    await expect
+      .poll(() => alice.client.run('query ($id: ID!) { scratchpad(id: $id) { id } }', { id }))
+      .toEqual({ scratchpad: null });
+    const returning = await listen(id, eventCursor);
+    await returning.ended;
+    expect(returning.events.map((event) => event.operation)).toEqual(['DELETE']);
+    expect(returning.errors).toEqual([]);
+    for (const [after, secret] of [
+      [undefined, alice.secret],
+      ['', alice.secret],
+      ['nonsense', alice.secret],
+      [eventCursor, bob.secret],
+    ] as const) {
+      const stranger = await listen(id, after, secret);
+      await stranger.ended;
+      expect(stranger.events).toEqual([]);
+      expect(stranger.errors.map((error) => error.extensions?.code)).toEqual(['NOT_FOUND']);
+    }
+  });
+
   it('emits EXPIRE when the time of the state runs out', async () => {
     const id = await createScratchpad(alice.client);
     const subscriber = await listen(id, '');

@@ -7,7 +7,7 @@ import { createEventCursorCodec, type EventPosition } from '../../../src/scratch
 import type { PublishedEvent } from '../../../src/scratchpads/schemas.js';
 import { createDelivery, liveDelivery, type ScratchpadChange } from '../../../src/scratchpads/scratchpad-change.js';
 
-const codec = createEventCursorCodec({ scratchpadId: 'sp_1' });
+const codec = createEventCursorCodec({ ownerId: 'user_01ARZ3NDEKTSV4RRFFQ69G5FAV', scratchpadId: 'sp_1' });
 
 /** The append with this number, after the one with `previous`. */
 const append = (number: number, previous = number - 1): PublishedEvent => ({

@@ -118,8 +118,18 @@ describe('the view of a run', () => {
     const events = [says('One'), says(' two'), status('FINISHED', 'The research is complete.', { state: 'COMPLETED' })];
     const together = show((view) => events.forEach((event) => view.show(event)));
     expect(together.all).toBe('\nOne two\n\n 0:00  supervisor The research is complete.\n');
-    const apart = show((view) => events.forEach((event) => view.show(event)), { isOneScreen: false });
-    expect(apart.answer).toBe('One two\n');
+  });
+
+  it('writes nothing of an answer before its end is known where that is no screen', () => {
+    const apart = show(
+      (view) => {
+        view.show(says('One'));
+        view.show(says(' two'));
+        expect(view.answer()).toBe('');
+      },
+      { isOneScreen: false },
+    );
+    expect(apart.all).toBe('');
   });
 
   it('lets no control character of a page or a model through to the terminal', () => {

@@ -11,7 +11,7 @@ import type { NodeRef } from './node.js';
 import type { PageInfoRef } from './page-info.js';
 import type { UserRef } from './user.js';
 
-const order = byId('assistants');
+const order = byId('assistants', 'assistant');
 
 /** Only ever written by the assistant service, which has checked them. */
 const placeholdersOf = (tools: unknown): CapabilityPlaceholder[] => tools as CapabilityPlaceholder[];

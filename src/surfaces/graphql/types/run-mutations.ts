@@ -36,8 +36,11 @@ export function addRunMutations(builder: Builder, run: RunRef): void {
       threadId: t.id({ required: true }),
       question: t.string({ required: true }),
       model: t.string({ description: "Absent: the server's own (LLM_MODEL)." }),
-      maxTurns: t.int({ description: 'Lowers the budgets of the supervisor (24 turns) and of each worker (8).' }),
-      maxWorkers: t.int({ description: 'Workers side by side: 1 to 10, 3 unless told.' }),
+      maxTurns: t.int({
+        description:
+          'Lowers the budgets of the supervisor (at most 24 turns, whatever is said here) and of each worker (at most 8).',
+      }),
+      maxWorkers: t.int({ description: 'Workers side by side: at least 1, at most 10, 3 unless told.' }),
     }),
   });
   builder.mutationField('startResearch', (t) =>

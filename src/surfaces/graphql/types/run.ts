@@ -10,8 +10,8 @@ import type { PageInfoRef } from './page-info.js';
 import type { ThreadRef } from './thread.js';
 import type { UserRef } from './user.js';
 
-const ownRuns = newestFirstById('runs');
-const threadRuns = newestFirstById('threadRuns');
+const ownRuns = newestFirstById('runs', 'run');
+const threadRuns = newestFirstById('threadRuns', 'run');
 
 interface References {
   node: NodeRef;

@@ -1,16 +1,19 @@
 // The two scalars of the contract.
 import { GraphQLError, Kind, valueFromASTUntyped, type ValueNode } from 'graphql';
 import { z } from 'zod';
+import { isStorableInstant } from '../../../shared/clock.js';
 import { jsonObject, type JsonObject } from '../../../shared/json.js';
 import type { Builder } from '../builder.js';
 
 const instant = z.iso.datetime({ offset: true });
 
+/** An offset can push a well-formed text out of the four-digit years, which no store and no clock of ours could give back. */
 function parseInstant(value: unknown): Date {
-  if (!instant.safeParse(value).success) {
-    throw new GraphQLError('must be an instant in ISO 8601, such as 2026-01-31T09:30:00.000Z');
+  const date = instant.safeParse(value).success ? new Date(value as string) : undefined;
+  if (date === undefined || !isStorableInstant(date)) {
+    throw new GraphQLError('must be an instant in ISO 8601, such as 2026-01-31T09:30:00.000Z, in the years 1 to 9999');
   }
-  return new Date(value as string);
+  return date;
 }
 
 function parseObject(value: unknown): JsonObject {

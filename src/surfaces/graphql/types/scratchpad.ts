@@ -14,7 +14,7 @@ import type { ScratchpadStateRefs } from './scratchpad-state.js';
 import type { ThreadRef } from './thread.js';
 import type { UserRef } from './user.js';
 
-const order = byId('scratchpads');
+const order = byId('scratchpads', 'scratchpad');
 
 const addressOf = (pad: { id: string; ownerId: string }) => ({ ownerId: pad.ownerId, scratchpadId: pad.id });
 

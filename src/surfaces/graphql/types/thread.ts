@@ -9,7 +9,7 @@ import type { NodeRef } from './node.js';
 import type { PageInfoRef } from './page-info.js';
 import type { UserRef } from './user.js';
 
-const order = byId('threads');
+const order = byId('threads', 'thread');
 
 export function addThread(builder: Builder, node: NodeRef, pageInfo: PageInfoRef, user: UserRef) {
   const thread = builder.prismaObject('Thread', {
