@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { PrismaClient } from '../generated/prisma/client.js';
 import { createId } from '../shared/ids.js';
 import { apiKeyColumns } from './api-key-service.js';
-import { apiKeyPrefix, createSecret, hashSecret } from './secrets.js';
+import { agentTokenPrefix, apiKeyPrefix, createSecret, hashSecret } from './secrets.js';
 
 const userName = 'Developer';
 const keyName = 'development key';
@@ -20,6 +20,9 @@ interface Dependencies {
 
 /** Makes sure that the development user exists and that its secret works. Returns the secret. */
 export async function ensureDevelopmentUser({ prisma, dataDirectory, chosenSecret }: Dependencies): Promise<string> {
+  if (chosenSecret?.startsWith(agentTokenPrefix)) {
+    throw new Error(`DEV_API_KEY begins with ${agentTokenPrefix}, as agent tokens do: choose another one`);
+  }
   const path = join(dataDirectory, fileName);
   const secret = chosenSecret ?? (await readSecret(path)) ?? createSecret(apiKeyPrefix);
   const known = await prisma.apiKey.findUnique({ where: { secretHash: hashSecret(secret) } });

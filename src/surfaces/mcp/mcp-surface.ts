@@ -1,14 +1,13 @@
 // The MCP surface: Streamable HTTP without sessions, one JSON answer for each request, for holders of agent tokens.
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal, Principal } from '../../identity/principal.js';
 import { DomainError } from '../../shared/errors.js';
 import type { HttpExchange, HttpSurface } from '../../shared/http-exchange.js';
 import { secretFromHeaders } from '../credentials.js';
 import { errorTable, presentError, publicDetails, type TranslateError } from '../error-table.js';
-import { createAgentServer, type AgentScratchpads } from './agent-server.js';
+import type { AgentScratchpads } from './agent-server.js';
+import type { AnswerMessage } from './answer-message.js';
 
 interface Dependencies {
   authentication: { authenticate(secret: string | undefined): Promise<Principal> };
@@ -66,19 +65,13 @@ function parseJson(body: Buffer): { message: unknown } | undefined {
   }
 }
 
-/** What the protocol looks at; the body has been read. */
-function toWebRequest({ headers }: IncomingMessage): Request {
-  const names = ['accept', 'content-type', 'mcp-protocol-version'] as const;
-  const relevant = names.flatMap((name) => (typeof headers[name] === 'string' ? [[name, headers[name]] as const] : []));
-  return new Request('http://scratchpad/mcp', {
-    method: 'POST',
-    headers: relevant.map(([name, value]) => [name, value]),
-  });
-}
-
 /** @returns a surface to mount at /mcp */
 export function createMcpSurface({ authentication, scratchpads, translateError }: Dependencies): HttpSurface {
-  const schemaValidator = new AjvJsonSchemaValidator();
+  let answerer: Promise<AnswerMessage> | undefined;
+  const loadAnswerer = async (): Promise<AnswerMessage> => {
+    const { createMessageAnswerer } = await import('./answer-message.js');
+    return createMessageAnswerer({ scratchpads, translateError });
+  };
 
   async function answer(exchange: HttpExchange): Promise<void> {
     const { request, response } = exchange;
@@ -93,18 +86,8 @@ export function createMcpSurface({ authentication, scratchpads, translateError }
       sendRefusal(response, 400, { code: invalidRequestNumber, message });
       return;
     }
-    const server = createAgentServer({
-      scratchpads,
-      agent,
-      scope: exchange,
-      translateError,
-      schemaValidator,
-      onToolCall: (operationName, outcome) => exchange.note({ operation: 'tools/call', operationName, outcome }),
-    });
-    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
-    response.once('close', () => void server.close());
-    await server.connect(transport);
-    const answered = await transport.handleRequest(toWebRequest(request), { parsedBody: body.message });
+    answerer ??= loadAnswerer();
+    const answered = await (await answerer)(exchange, agent, body.message);
     if (response.destroyed) return;
     const text = await answered.text();
     if (text === '') response.writeHead(answered.status, { 'content-length': 0 }).end();
