@@ -18,6 +18,7 @@ import { openStores, type OpenStores } from './stores.js';
 import { createContext, type Services } from './surfaces/graphql/context.js';
 import { createSchema } from './surfaces/graphql/schema.js';
 import { createGraphqlServer } from './surfaces/graphql/server.js';
+import { createRestServer } from './surfaces/rest/rest-server.js';
 import { createMessageService } from './threads/message-service.js';
 import { createThreadService } from './threads/thread-service.js';
 
@@ -125,6 +126,11 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
       })
     : undefined;
 
+  const translateError = (error: unknown): unknown => {
+    if (error instanceof DomainError || !isSqlUnavailable(error)) return error;
+    metrics.storeFailed('SQL');
+    return unavailable('SQL', error);
+  };
   const graphql = createGraphqlServer({
     schema: createSchema(prisma),
     authentication,
@@ -134,18 +140,17 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
     maxMessageBytes: config.maxBodyBytes,
     logger,
     metrics,
-    translateError: (error) => {
-      if (error instanceof DomainError || !isSqlUnavailable(error)) return error;
-      metrics.storeFailed('SQL');
-      return unavailable('SQL', error);
-    },
+    translateError,
   });
   const http = createHttpServer({
     host: config.host,
     port: config.port,
     maxBodyBytes: config.maxBodyBytes,
     corsOrigins: config.corsOrigins,
-    surfaces: [{ path: '/graphql', surface: graphql }],
+    surfaces: [
+      { path: '/graphql', surface: graphql },
+      { path: '/v1', surface: createRestServer({ services, authentication, translateError }) },
+    ],
     readiness: () => askStores(stores),
     logger,
     metrics,

@@ -83,6 +83,8 @@ export interface ScratchpadService {
    * The readings come in the order of the reads.
    */
   read(principal: Principal, reads: readonly PadRead[]): Promise<PadReading[]>;
+  /** The same for one pad by its id. */
+  readState(principal: Principal, scratchpadId: string, wishes: Omit<PadRead, 'pad'>): Promise<PadReading>;
   /** Both planes in one bounded text: what an agent reads. */
   formattedView(principal: Principal, scratchpadId: string): Promise<string>;
   /** Every change from now on, or from just behind the cursor `after`. Resolves once nothing can be missed any more. */
@@ -210,6 +212,12 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       const ownerId = requireUser(principal).userId;
       if (reads.some(({ pad }) => pad.ownerId !== ownerId)) throw notFound();
       return await dataPlane.read(reads);
+    },
+
+    async readState(principal, scratchpadId, wishes) {
+      const pad = await requirePad(principal, scratchpadId);
+      const [reading] = await dataPlane.read([{ ...wishes, pad }]);
+      return reading ?? {};
     },
 
     async formattedView(principal, scratchpadId) {
