@@ -83,7 +83,7 @@ export interface ScratchpadService {
    * The readings come in the order of the reads.
    */
   read(principal: Principal, reads: readonly PadRead[]): Promise<PadReading[]>;
-  /** The same for one pad by its id. */
+  /** The same for one pad by its id, which is looked up now: also a pad that was deleted this moment is NOT_FOUND. */
   readState(principal: Principal, scratchpadId: string, wishes: Omit<PadRead, 'pad'>): Promise<PadReading>;
   /** Both planes in one bounded text: what an agent reads. */
   formattedView(principal: Principal, scratchpadId: string): Promise<string>;
@@ -215,8 +215,9 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     },
 
     async readState(principal, scratchpadId, wishes) {
-      const pad = await requirePad(principal, scratchpadId);
-      const [reading] = await dataPlane.read([{ ...wishes, pad }]);
+      const ownerId = requireUser(principal).userId;
+      if (!(await identityPlane.find(ownerId, scratchpadId))) throw notFound();
+      const [reading] = await dataPlane.read([{ ...wishes, pad: { ownerId, scratchpadId } }]);
       return reading ?? {};
     },
 

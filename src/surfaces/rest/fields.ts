@@ -11,11 +11,16 @@ export const text = storableText.clone();
 
 const anyObject = { type: 'object', additionalProperties: true } as const;
 
+const description = 'Any JSON object of at most 64 KiB and 32 levels. It replaces the one before it as a whole.';
+
 /** Metadata in a request. */
-export const metaDataInput = jsonObject.clone().openapi({
-  ...anyObject,
-  description: 'Any JSON object of at most 64 KiB and 32 levels. It replaces the one before it as a whole.',
-});
+export const metaDataInput = jsonObject.clone().openapi({ ...anyObject, description });
+
+/** The same where it may be left out: null and absent are the same. */
+export const optionalMetaDataInput = jsonObject
+  .clone()
+  .nullish()
+  .openapi({ type: ['object', 'null'], additionalProperties: true, description });
 
 /** Metadata in an answer. */
 export const metaDataOutput = z.custom<JsonObject>().openapi({ ...anyObject, example: { topic: 'solar' } });

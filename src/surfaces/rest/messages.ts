@@ -4,7 +4,7 @@ import type { Message } from '../../generated/prisma/client.js';
 import { notFound } from '../../shared/errors.js';
 import { createCursorCodec, defaultPageSize, parsePageArguments, toPage } from '../../shared/pagination.js';
 import type { MessageService } from '../../threads/message-service.js';
-import { metaDataInput, metaDataOutput, toMetaData, toUnixSeconds, unixSeconds } from './fields.js';
+import { metaDataOutput, optionalMetaDataInput, toMetaData, toUnixSeconds, unixSeconds } from './fields.js';
 import { limitField, linkToNext, listHeaders, listQuery } from './lists.js';
 import { bodyProblems, jsonAnswer, jsonBody, pathId, problems, type RestRouter } from './router.js';
 
@@ -57,7 +57,7 @@ const newMessage = z
       .openapi({ type: 'string', enum: ['user', 'assistant'] })
       .default('USER')
       .openapi({ type: 'string', enum: ['user', 'assistant'], default: 'user' }),
-    meta_data: metaDataInput.nullish(),
+    meta_data: optionalMetaDataInput,
     assistant_id: z
       .string()
       .nullish()

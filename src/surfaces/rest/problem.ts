@@ -17,7 +17,7 @@ export const withHttpForm = (error: DomainError, http: HttpForm): DomainError =>
   Object.assign<DomainError, Pick<ErrorWithForm, 'http'>>(error, { http });
 
 /** Names the kind of problem for programs; it leads nowhere. */
-const typeOf = (code: ErrorCode): string => `urn:scratchpad:problem:${code.toLowerCase().replaceAll('_', '-')}`;
+const typeOf = (code: ErrorCode): string => `urn:problem-type:${code.toLowerCase().replaceAll('_', '-')}`;
 
 const contentType = 'application/problem+json';
 

@@ -78,6 +78,11 @@ export const jsonBody = <Schema extends z.ZodType>(schema: Schema) => ({
   content: { 'application/json': { schema } },
 });
 
+/** The same where an absent body is an empty object. */
+export const optionalJsonBody = <Schema extends z.ZodType>(schema: Schema) => ({
+  content: { 'application/json': { schema } },
+});
+
 export const jsonAnswer = <Schema extends z.ZodType>(description: string, schema: Schema) => ({
   description,
   content: { 'application/json': { schema } },

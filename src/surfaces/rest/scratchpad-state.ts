@@ -6,7 +6,7 @@ import { DomainError } from '../../shared/errors.js';
 import { readIfMatch, toEntityTag, writeIf } from './conditional.js';
 import { instant, text } from './fields.js';
 import { linkToNext, listHeaders, listQuery, readList } from './lists.js';
-import { bodyProblems, jsonAnswer, jsonBody, pathId, problems, type RestRouter } from './router.js';
+import { bodyProblems, jsonAnswer, jsonBody, optionalJsonBody, pathId, problems, type RestRouter } from './router.js';
 
 const tags = ['scratchpad state'];
 const request = { params: z.object({ scratchpad_id: pathId('scratchpad_id', 'sp_01KGAZ…') }) };
@@ -136,7 +136,7 @@ const clearAll = createRoute({
   operationId: 'clearScratchpad',
   description: 'Content and entries.',
   tags,
-  request: { ...request, body: { content: { 'application/json': { schema: z.strictObject({}) } } } },
+  request: { ...request, body: optionalJsonBody(z.strictObject({})) },
   responses: { ...clearAnswers, ...problems('NOT_FOUND', ...bodyProblems) },
 });
 

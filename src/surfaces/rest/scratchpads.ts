@@ -3,9 +3,9 @@ import { createRoute, z } from '@hono/zod-openapi';
 import type { Scratchpad } from '../../generated/prisma/client.js';
 import { notFound } from '../../shared/errors.js';
 import type { ScratchpadService } from '../../scratchpads/scratchpad-service.js';
-import { instant, metaDataInput, metaDataOutput, toMetaData } from './fields.js';
+import { instant, metaDataOutput, optionalMetaDataInput, toMetaData } from './fields.js';
 import { linkToNext, listHeaders, listQuery, readList, rowsById } from './lists.js';
-import { bodyProblems, jsonAnswer, jsonBody, pathId, problems, type RestRouter } from './router.js';
+import { bodyProblems, jsonAnswer, jsonBody, optionalJsonBody, pathId, problems, type RestRouter } from './router.js';
 
 const tags = ['scratchpads'];
 const request = { params: z.object({ scratchpad_id: pathId('scratchpad_id', 'sp_01KGAZ…') }) };
@@ -30,7 +30,7 @@ const scratchpadDeleted = z
 const newScratchpad = z.strictObject({ thread_id: z.string() }).openapi('ScratchpadCreate');
 const scratchpadChange = z
   .strictObject({
-    meta_data: metaDataInput.nullish().openapi({ description: 'Null and absent leave the metadata as it is.' }),
+    meta_data: optionalMetaDataInput,
   })
   .openapi('ScratchpadUpdate');
 
@@ -93,7 +93,7 @@ const updateScratchpad = createRoute({
   path: '/v1/scratchpads/{scratchpad_id}',
   operationId: 'updateScratchpad',
   tags,
-  request: { ...request, body: jsonBody(scratchpadChange) },
+  request: { ...request, body: optionalJsonBody(scratchpadChange) },
   responses: {
     200: jsonAnswer('The scratchpad as it is now.', scratchpad),
     ...problems('NOT_FOUND', ...bodyProblems),

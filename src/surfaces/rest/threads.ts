@@ -4,9 +4,16 @@ import type { Thread } from '../../generated/prisma/client.js';
 import { requireUser } from '../../identity/principal.js';
 import { notFound } from '../../shared/errors.js';
 import type { ThreadService } from '../../threads/thread-service.js';
-import { metaDataInput, metaDataOutput, toMetaData, toUnixSeconds, unixSeconds } from './fields.js';
+import {
+  metaDataInput,
+  optionalMetaDataInput,
+  metaDataOutput,
+  toMetaData,
+  toUnixSeconds,
+  unixSeconds,
+} from './fields.js';
 import { linkToNext, listHeaders, listQuery, readList, rowsById } from './lists.js';
-import { bodyProblems, jsonAnswer, jsonBody, pathId, problems, type RestRouter } from './router.js';
+import { bodyProblems, jsonAnswer, jsonBody, optionalJsonBody, pathId, problems, type RestRouter } from './router.js';
 
 const tags = ['threads'];
 const request = { params: z.object({ thread_id: pathId('thread_id', 'thread_01KGAZ…') }) };
@@ -28,10 +35,10 @@ const threadDeleted = z
   .strictObject({ id: z.string(), object: z.literal('thread.deleted'), deleted: z.literal(true) })
   .openapi('ThreadDeleted');
 
-const newThread = z.strictObject({ meta_data: metaDataInput.nullish() }).openapi('ThreadCreate');
+const newThread = z.strictObject({ meta_data: optionalMetaDataInput }).openapi('ThreadCreate');
 const threadChange = z
   .strictObject({
-    meta_data: metaDataInput.nullish().openapi({ description: 'Null and absent leave the metadata as it is.' }),
+    meta_data: optionalMetaDataInput,
     participant_ids: z.null().optional().openapi({ description: 'A thread belongs to one user, for ever.' }),
     tool_resources: z.strictObject({}).nullish().openapi({ description: 'Threads have none.' }),
   })
@@ -56,7 +63,7 @@ const createThread = createRoute({
   path: '/v1/threads',
   operationId: 'createThread',
   tags,
-  request: { body: jsonBody(newThread) },
+  request: { body: optionalJsonBody(newThread) },
   responses: { 201: jsonAnswer('The new thread.', thread), ...problems(...bodyProblems) },
 });
 
@@ -74,7 +81,7 @@ const updateThread = createRoute({
   path: '/v1/threads/{thread_id}',
   operationId: 'updateThread',
   tags,
-  request: { ...request, body: jsonBody(threadChange) },
+  request: { ...request, body: optionalJsonBody(threadChange) },
   responses: {
     200: jsonAnswer('The thread as it is now.', threadInDetail),
     ...problems('NOT_FOUND', ...bodyProblems),
