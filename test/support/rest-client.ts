@@ -25,7 +25,7 @@ function encode(body: unknown): string | Uint8Array<ArrayBuffer> | undefined {
 }
 
 export function createRestClient(url: string, secret: string | undefined): RestClient {
-  const send: RestClient['send'] = async <Body>(method: string, path: string, { body, headers }: RestRequest = {}) => {
+  async function ask(method: string, path: string, { body, headers }: RestRequest = {}): Promise<RestAnswer<unknown>> {
     const response = await fetch(`${url}${path}`, {
       method,
       headers: {
@@ -36,21 +36,17 @@ export function createRestClient(url: string, secret: string | undefined): RestC
       body: encode(body),
     });
     const text = await response.text();
-    const isJson = response.headers.get('content-type')?.includes('json') ?? false;
-    return {
-      status: response.status,
-      headers: response.headers,
-      text,
-      body: (isJson ? JSON.parse(text || 'null') : undefined) as Body,
-    };
-  };
+    const isJson = text !== '' && response.headers.get('content-type')?.includes('json');
+    const parsed: unknown = isJson ? JSON.parse(text) : undefined;
+    return { status: response.status, headers: response.headers, text, body: parsed };
+  }
   return {
-    send,
-    async take<Body>(method: string, path: string, body?: unknown) {
-      const answer = await send<Body>(method, path, { body });
+    send: ask as RestClient['send'],
+    take: (async (method, path, body) => {
+      const answer = await ask(method, path, { body });
       if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
       return answer.body;
-    },
+    }) as RestClient['take'],
   };
 }
 

@@ -1,6 +1,7 @@
 // Lists: whole for clients that know no pages, in pages with a Link header for those that ask for them.
 import { z } from '@hono/zod-openapi';
 import { DomainError } from '../../shared/errors.js';
+import { isId, type IdKind } from '../../shared/ids.js';
 import {
   createCursorCodec,
   maxPageSize,
@@ -22,10 +23,9 @@ export const limitField = z
   .refine((limit) => limit >= 1 && limit <= maxPageSize, `must be a whole number from 1 to ${maxPageSize}`)
   .openapi({ type: 'integer', minimum: 1, maximum: maxPageSize });
 
-const afterField = z.string().openapi({
-  description: 'Only what comes behind this cursor: taken from the next link of the page before.',
-  example: undefined,
-});
+const afterField = z
+  .string()
+  .openapi({ description: 'Only what comes behind this cursor: taken from the next link of the page before.' });
 
 export const listQuery = z.strictObject({
   limit: limitField.optional().openapi({ description: 'A page of this size instead of the whole list.' }),
@@ -117,8 +117,6 @@ const tooLong = (): DomainError =>
     'This list is too long for one answer: read it in pages with ?limit=100, and follow the next link of each page.',
   );
 
-const isText = (value: unknown): value is string => typeof value === 'string';
-
 interface RowQuery {
   where: { id?: { gt: string } };
   orderBy: { id: 'asc' };
@@ -127,11 +125,11 @@ interface RowQuery {
 
 /** Rows of SQL in the order of their creation: the ids sort. */
 export function rowsById<Row extends { id: string }, Item>(
-  name: string,
+  kind: IdKind,
   find: (query: RowQuery) => Promise<Row[]>,
   present: (row: Row) => Item,
 ): ListSource<Row, string, Item> {
-  const codec = createCursorCodec(name, '', isText);
+  const codec = createCursorCodec(kind, '', (value): value is string => typeof value === 'string' && isId(kind, value));
   return {
     codec,
     present,

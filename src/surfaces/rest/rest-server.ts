@@ -40,7 +40,8 @@ async function readBody(exchange: HttpExchange): Promise<Buffer | undefined> {
 function toFetchRequest({ request, path, searchParams }: HttpExchange, body: Buffer | undefined): Request {
   const headers = new Headers();
   for (const name of forwardedHeaders) {
-    const value = request.headers[name];
+    // Clients that always send the type mean nothing by it when there is no body.
+    const value = name === 'content-type' && body === undefined ? undefined : request.headers[name];
     if (typeof value === 'string') headers.set(name, value);
   }
   const search = searchParams.size > 0 ? `?${searchParams.toString()}` : '';

@@ -1,7 +1,8 @@
 // What all routes have in common: who asks, how a mistake in a request is reported, which problems an operation documents.
 import { OpenAPIHono, z } from '@hono/zod-openapi';
+import type { MiddlewareHandler } from 'hono';
 import type { Principal } from '../../identity/principal.js';
-import { invalidInputFrom, type ErrorCode } from '../../shared/errors.js';
+import { invalidInput, invalidInputFrom, type ErrorCode } from '../../shared/errors.js';
 import { errorTable } from '../error-table.js';
 
 /** `c.env` of every handler. */
@@ -77,6 +78,12 @@ export const jsonBody = <Schema extends z.ZodType>(schema: Schema) => ({
   required: true as const,
   content: { 'application/json': { schema } },
 });
+
+/** For an operation to which an empty object says something else than no body at all. */
+export const requireBody: MiddlewareHandler<RestEnvironment> = async (c, next) => {
+  if (c.req.raw.body === null) throw invalidInput('Send a JSON object as the body.');
+  await next();
+};
 
 /** The same where an absent body is an empty object. */
 export const optionalJsonBody = <Schema extends z.ZodType>(schema: Schema) => ({

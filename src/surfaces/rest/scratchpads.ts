@@ -117,7 +117,7 @@ export function addScratchpads(router: RestRouter, scratchpads: ScratchpadServic
   });
 
   router.openapi(listScratchpads, async (c) => {
-    const source = rowsById('scratchpads', (query) => scratchpads.list(c.env.principal, query), present);
+    const source = rowsById('scratchpad', (query) => scratchpads.list(c.env.principal, query), present);
     const { data, next } = await readList(c.req.valid('query'), source);
     return c.json({ object: 'list' as const, data }, 200, linkToNext(c.req.url, next));
   });

@@ -13,7 +13,16 @@ import {
   unixSeconds,
 } from './fields.js';
 import { linkToNext, listHeaders, listQuery, readList, rowsById } from './lists.js';
-import { bodyProblems, jsonAnswer, jsonBody, optionalJsonBody, pathId, problems, type RestRouter } from './router.js';
+import {
+  bodyProblems,
+  jsonAnswer,
+  jsonBody,
+  optionalJsonBody,
+  pathId,
+  problems,
+  requireBody,
+  type RestRouter,
+} from './router.js';
 
 const tags = ['threads'];
 const request = { params: z.object({ thread_id: pathId('thread_id', 'thread_01KGAZ…') }) };
@@ -92,6 +101,7 @@ const replaceMetaData = createRoute({
   method: 'put',
   path: '/v1/threads/{thread_id}/metadata',
   operationId: 'replaceThreadMetaData',
+  middleware: requireBody,
   tags,
   request: { ...request, body: jsonBody(metaDataInput) },
   responses: { 200: jsonAnswer('The thread as it is now.', thread), ...problems('NOT_FOUND', ...bodyProblems) },
@@ -168,7 +178,7 @@ export function addThreads(router: RestRouter, threads: ThreadService): void {
     const { principal } = c.env;
     if (requireUser(principal).userId !== c.req.valid('param').user_id) throw notFound();
     const source = rowsById(
-      'threads',
+      'thread',
       (query) => threads.list(principal, query),
       (row) => row.id,
     );
@@ -179,7 +189,7 @@ export function addThreads(router: RestRouter, threads: ThreadService): void {
   router.openapi(listThreads, async (c) => {
     const { principal } = c.env;
     if (requireUser(principal).userId !== c.req.valid('param').user_id) throw notFound();
-    const source = rowsById('threads', (query) => threads.list(principal, query), present);
+    const source = rowsById('thread', (query) => threads.list(principal, query), present);
     const { data, next } = await readList(c.req.valid('query'), source);
     return c.json(data, 200, linkToNext(c.req.url, next));
   });

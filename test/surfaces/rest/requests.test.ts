@@ -1,7 +1,8 @@
 // What may be sent to REST and what is refused, and the document that says so.
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createId } from '../../../src/shared/ids.js';
 import { createRestClient, newPad, newThread, type RestClient } from '../../support/rest-client.js';
 import { startService, type Service, type Tenant } from '../../support/service.js';
 
@@ -142,6 +143,17 @@ describe('every operation', () => {
     }
   });
 
+  it('with a body takes none for an empty object only where every field is optional', async () => {
+    const optional = ['createThread', 'updateThread', 'updateScratchpad', 'clearScratchpad'];
+    for (const { method, path, operation } of each().filter((one) => one.operation.requestBody)) {
+      for (const headers of [undefined, { 'content-type': 'application/json' }]) {
+        const { status } = await rest.send(method, path, { headers });
+        const isTaken = status === 201 || status === 404;
+        expect(isTaken, `${operation.operationId} ${status}`).toBe(optional.includes(operation.operationId));
+      }
+    }
+  });
+
   it('with a body refuses other types than JSON, and more than the server takes', async () => {
     for (const { method, path, operation } of each().filter((one) => one.operation.requestBody)) {
       for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']) {
@@ -157,10 +169,8 @@ describe('every operation', () => {
   it('answers with statuses that its document has', async () => {
     const common = ['401', '403', '429', '500', '503'];
     for (const { operation } of each()) {
-      const statuses = Object.keys(operation.responses);
-      expect(statuses, operation.operationId).toEqual(expect.arrayContaining(common));
-      if (operation.requestBody)
-        expect(statuses, operation.operationId).toEqual(expect.arrayContaining(['413', '415', '422']));
+      const expected = operation.requestBody ? [...common, '413', '415', '422'] : common;
+      expect(Object.keys(operation.responses), operation.operationId).toEqual(expect.arrayContaining(expected));
     }
   });
 
@@ -203,7 +213,7 @@ describe('a problem', () => {
     expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, PUT, DELETE, HEAD']);
     // fetch does not send TRACE.
     const outgoing = httpRequest(`${service.url}/v1/threads`, { method: 'TRACE' }).end();
-    const [response] = (await once(outgoing, 'response')) as [import('node:http').IncomingMessage];
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
     response.resume();
     expect(response.statusCode).toBe(405);
   });
@@ -251,6 +261,10 @@ describe('queries', () => {
     const after = /after=([^>&]+)/.exec(link)?.[1];
     expect((await rest.send('GET', `/v1/scratchpads/${other}/entries?after=${after}`)).status).toBe(422);
     expect((await rest.send('GET', `/v1/scratchpads?after=${after}`)).status).toBe(422);
+    for (const key of ['sp_\u0000', '\u0000', '', 'sp_x', createId('thread'), 7, null]) {
+      const forged = Buffer.from(JSON.stringify(['scratchpad', '', key])).toString('base64url');
+      expect((await rest.send('GET', `/v1/scratchpads?after=${forged}`)).status, String(key)).toBe(422);
+    }
   });
 });
 
