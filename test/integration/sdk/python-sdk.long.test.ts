@@ -1,10 +1,19 @@
 // The published Python SDK, unmodified, against this server: the judge of the REST wire shapes.
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { createPythonEnvironment } from '../../support/python.js';
 import { startService } from '../../support/service.js';
 
-const script = path.resolve(import.meta.dirname, '../../fixtures/python-sdk.py');
+const root = path.resolve(import.meta.dirname, '../../..');
+const script = path.join(root, 'test/fixtures/python-sdk.py');
+
+/** The example of the README, for this server. */
+async function readExample(url: string, secret: string): Promise<string> {
+  const readme = await readFile(path.join(root, 'README.md'), 'utf8');
+  const lines = /```python\n([\s\S]*?)```/.exec(readme)?.[1]?.replace('http://127.0.0.1:4000', url);
+  return `KEY = "${secret}"\n${lines}print(client.scratchpads.list_entries(pad.id).data[0].content)\n`;
+}
 
 it('calls every method of the SDK that the service answers', async ({ skip }) => {
   const python = await createPythonEnvironment(['projectdavid>=1.113.1', 'projectdavid-common']);
@@ -23,6 +32,10 @@ it('calls every method of the SDK that the service answers', async ({ skip }) =>
     expect(code, output).toBe(0);
     expect(output).toMatch(/^all methods passed$/m);
     expect(passed).toHaveLength(27);
+
+    const example = await python.run('python', ['-c', await readExample(service.url, secret)], 60_000);
+    expect(example.code, example.output).toBe(0);
+    expect(example.output).toContain('Verified finding…');
   } finally {
     await service.close();
     await python.remove();
