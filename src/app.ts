@@ -20,6 +20,7 @@ import { createContext, type Services } from './surfaces/graphql/context.js';
 import { createSchema } from './surfaces/graphql/schema.js';
 import { createGraphqlServer } from './surfaces/graphql/server.js';
 import { createMcpSurface } from './surfaces/mcp/mcp-surface.js';
+import { createRestServer } from './surfaces/rest/rest-server.js';
 import { createMessageService } from './threads/message-service.js';
 import { createThreadService } from './threads/thread-service.js';
 
@@ -153,6 +154,7 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
     surfaces: [
       { path: '/graphql', surface: graphql },
       { path: '/mcp', surface: mcp },
+      { path: '/v1', surface: createRestServer({ services, authentication, translateError }) },
     ],
     readiness: () => askStores(stores),
     logger,

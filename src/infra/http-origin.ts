@@ -5,7 +5,7 @@ import { isIP } from 'node:net';
 const allowedMethods = 'GET, POST, PUT, PATCH, DELETE';
 const allowedHeaders =
   'authorization, content-type, x-api-key, x-request-id, last-event-id, if-match, idempotency-key, mcp-protocol-version';
-const exposedHeaders = 'x-request-id, retry-after, etag';
+const exposedHeaders = 'x-request-id, retry-after, etag, link, location';
 const preflightMaxAgeSeconds = 600;
 
 const isOwnOrigin = (origin: string, host: string | undefined): boolean =>

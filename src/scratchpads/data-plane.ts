@@ -99,11 +99,11 @@ function toError(refusal: Refusal, { maxEntries }: Pick<DataPlaneLimits, 'maxEnt
     return new DomainError('LIMIT_EXCEEDED', message);
   }
   if (reason === 'REUSED') {
-    const message = 'This idempotencyKey was used with another input in the last 24 hours: choose a new one.';
+    const message = 'This idempotency key was used with another input in the last 24 hours: choose a new one.';
     return new DomainError('CONFLICT', message);
   }
   const message =
-    'The content has changed since expectedVersion: read it again, merge, and write with its current version.';
+    'The content has changed since the version that you expected: read it again, merge, and write with its current version.';
   return new DomainError('CONFLICT', message, { currentVersion });
 }
 

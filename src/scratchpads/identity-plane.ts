@@ -86,7 +86,7 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
         return await prisma.scratchpad.create({ data: { id: createId('scratchpad'), ownerId, threadId, metaData } });
       } catch (error) {
         if (isUniqueViolation(error)) {
-          throw new DomainError('CONFLICT', 'This thread has a scratchpad already: use scratchpadByThread to find it.');
+          throw new DomainError('CONFLICT', 'This thread has a scratchpad already: look it up by the thread.');
         }
         if (isForeignKeyViolation(error)) throw notFound();
         throw error;

@@ -86,6 +86,8 @@ export interface ScratchpadService {
    * The readings come in the order of the reads.
    */
   read(principal: Principal, reads: readonly PadRead[]): Promise<PadReading[]>;
+  /** The same for one pad by its id, which is looked up now: also a pad that was deleted this moment is NOT_FOUND. */
+  readState(principal: Principal, scratchpadId: string, wishes: Omit<PadRead, 'pad'>): Promise<PadReading>;
   /** Both planes in one bounded text: what an agent reads. */
   formattedView(principal: Principal, scratchpadId: string): Promise<string>;
   /**
@@ -229,6 +231,13 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       }
       const readings = await dataPlane.read(reads);
       return principal.kind === 'agent' ? readings.map(readingWithoutRuns) : readings;
+    },
+
+    async readState(principal, scratchpadId, wishes) {
+      const ownerId = ownerForPad(principal, scratchpadId, 'READ');
+      if (!(await identityPlane.find(ownerId, scratchpadId))) throw notFound();
+      const [reading = {}] = await dataPlane.read([{ ...wishes, pad: { ownerId, scratchpadId } }]);
+      return principal.kind === 'agent' ? readingWithoutRuns(reading) : reading;
     },
 
     async formattedView(principal, scratchpadId) {

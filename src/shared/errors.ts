@@ -71,14 +71,19 @@ export const unavailable = (store: 'SQL' | 'Redis', cause?: unknown): DomainErro
 export const invalidInput = (message: string, issues?: InputIssue[]): DomainError =>
   new DomainError('INVALID_INPUT', message, { issues: issues ?? [{ path: [], message }] });
 
-/** Checks `value` against `schema`; every mistake is reported at once. @throws DomainError INVALID_INPUT */
-export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const issues = result.error.issues.map((issue) => ({
+/** Every mistake that a schema found, as one error. */
+export function invalidInputFrom(error: z.core.$ZodError): DomainError {
+  const issues = error.issues.map((issue) => ({
     path: issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part)),
     message: issue.message,
   }));
   const summary = issues.map(({ path, message }) => (path.length > 0 ? `${path.join('.')}: ${message}` : message));
-  throw invalidInput(summary.join('; '), issues);
+  return invalidInput(summary.join('; '), issues);
+}
+
+/** Checks `value` against `schema`; every mistake is reported at once. @throws DomainError INVALID_INPUT */
+export function parseInput<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw invalidInputFrom(result.error);
 }

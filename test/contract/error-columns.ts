@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { WebSocket, type RawData } from 'ws';
 import type { ErrorCode } from '../../src/shared/errors.js';
+import { errorTable } from '../../src/surfaces/error-table.js';
 import { createGraphqlClient } from '../support/graphql-client.js';
 import { createToken } from '../support/operations.js';
 import { bearer, wires, type WireAnswer, type WireName, type WireResult } from '../support/wire.js';
@@ -31,7 +32,7 @@ export interface SlowReading {
   raised: Raised;
 }
 
-/** One surface over one transport. A later one (REST, MCP, the client) is a further column. */
+/** One surface over one transport. A later one (MCP, the client) is a further column. */
 export interface Column {
   name: string;
   /** Makes the secret that this surface wants out of a tenant's, while everything still works. */
@@ -134,6 +135,82 @@ const readSlowlyOverWebSocket: Column['readTooSlowly'] = async (url, secret, scr
   return slowReading(results);
 };
 
+interface RestAttempt {
+  method: string;
+  path: string;
+  headers?: Headers;
+  body?: string;
+}
+
+const restRequests: {
+  [To in Attempt['to']]?: (attempt: Extract<Attempt, { to: To }>) => RestAttempt;
+} = {
+  read: ({ scratchpadId }) => ({ method: 'GET', path: scratchpadId }),
+  append: ({ scratchpadId, content, idempotencyKey }) => ({
+    method: 'POST',
+    path: `${scratchpadId}/entries`,
+    headers: new Headers(idempotencyKey === undefined ? [] : [['idempotency-key', idempotencyKey]]),
+    body: JSON.stringify({ content }),
+  }),
+  'set content': ({ scratchpadId, text, expectedVersion }) => ({
+    method: 'PUT',
+    path: `${scratchpadId}/content`,
+    headers: new Headers(expectedVersion === undefined ? [] : [['if-match', `"${expectedVersion}"`]]),
+    body: JSON.stringify({ content: text }),
+  }),
+};
+
+interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: ErrorCode;
+  request_id: string;
+  issues?: unknown;
+  current_version?: string;
+  retry_after_seconds?: number;
+}
+
+/** The status of a lost update is that of a failed precondition. */
+const restStatusOf = ({ code, current_version: version }: Problem): number =>
+  code === 'CONFLICT' && version !== undefined ? 412 : errorTable[code].status;
+
+function readProblem(response: Response, problem: Problem): Raised {
+  const { type, title, status, detail, code, request_id: requestId, ...rest } = problem;
+  const isWellFormed =
+    response.headers.get('content-type') === 'application/problem+json' &&
+    response.headers.get('x-request-id') === requestId &&
+    response.status === restStatusOf(problem) &&
+    status === response.status &&
+    title === errorTable[code].title &&
+    type.startsWith('urn:problem-type:');
+  if (!isWellFormed) throw new Error(`no problem document: ${response.status} ${JSON.stringify(problem)}`);
+  const { issues, current_version: currentVersion, retry_after_seconds: retryAfterSeconds, ...unknown } = rest;
+  const details = {
+    ...(issues !== undefined && { issues }),
+    ...(currentVersion !== undefined && { currentVersion }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(code === 'INTERNAL' && { requestId }),
+    ...unknown,
+  };
+  const bytes = `${JSON.stringify([...response.headers])}\n${JSON.stringify(problem)}`;
+  return { code, message: detail, details, bytes };
+}
+
+const restColumn: Column = {
+  name: 'REST',
+  async attempt(url, secret, attempt) {
+    const toRequest = restRequests[attempt.to] as ((given: Attempt) => RestAttempt) | undefined;
+    if (!toRequest) return undefined;
+    const { path, headers = new Headers(), ...init } = toRequest(attempt);
+    headers.set('authorization', `Bearer ${secret}`);
+    headers.set('content-type', 'application/json');
+    const response = await fetch(`${url}/v1/scratchpads/${path}`, { ...init, headers });
+    return readProblem(response, (await response.json()) as Problem);
+  },
+};
+
 const tools: Partial<Record<Attempt['to'], (attempt: never) => { name: string; arguments: object }>> = {
   append: ({ content }: { content: string }) => ({ name: 'append_scratchpad', arguments: { note: content } }),
   'set content': ({ text }: { text: string }) => ({ name: 'update_scratchpad', arguments: { content: text } }),
@@ -195,5 +272,6 @@ export const columns: Column[] = [
   graphqlColumn('HTTP with its own media type'),
   graphqlColumn('SSE', { readTooSlowly: readSlowlyOverSse }),
   graphqlColumn('WebSocket', { readTooSlowly: readSlowlyOverWebSocket }),
+  restColumn,
   mcpColumn,
 ];

@@ -164,6 +164,13 @@ describe('the import boundaries', () => {
       'package graphql-ws',
     ],
     ['Pothos outside', 'src/app.ts', "import SchemaBuilder from '@pothos/core';", 'package @pothos/core'],
+    ['Hono outside', 'src/infra/http.ts', "import { Hono } from 'hono';", 'package hono'],
+    [
+      'Hono’s extension of zod outside',
+      'src/threads/thread-service.ts',
+      "import { z } from '@hono/zod-openapi';",
+      'package @hono/zod-openapi',
+    ],
     ['pg outside', 'src/identity/user-service.ts', "import pg from 'pg';", 'package pg'],
     [
       'the MCP SDK outside',

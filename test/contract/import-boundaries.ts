@@ -57,6 +57,7 @@ const packageFences: { packages: RegExp; allowed: RegExp[] }[] = [
       /^(graphql|graphql-ws|graphql-yoga|dataloader|@pothos\/.+|@graphql-yoga\/.+|@envelop\/.+|@escape\.tech\/graphql-armor.*)$/,
     allowed: [/^src\/surfaces\/graphql\//],
   },
+  { packages: /^(hono|@hono\/.+)$/, allowed: [/^src\/surfaces\/rest\//] },
   { packages: /^@modelcontextprotocol\/sdk$/, allowed: [/^src\/surfaces\/mcp\//] },
   { packages: /^openai$/, allowed: [/^src\/research\/provider\//] },
   { packages: /^bullmq$/, allowed: [/^src\/infra\//, /^src\/research\//] },

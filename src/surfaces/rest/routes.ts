@@ -1,0 +1,54 @@
+// All routes of the REST surface, and the OpenAPI document that describes them.
+import type { ScratchpadService } from '../../scratchpads/scratchpad-service.js';
+import type { MessageService } from '../../threads/message-service.js';
+import type { ThreadService } from '../../threads/thread-service.js';
+import { addMessages } from './messages.js';
+import { createRouter, type RestRouter } from './router.js';
+import { addScratchpadState } from './scratchpad-state.js';
+import { addScratchpads } from './scratchpads.js';
+import { addThreads } from './threads.js';
+import { addTools } from './tools.js';
+
+export interface RestServices {
+  threads: ThreadService;
+  messages: MessageService;
+  scratchpads: ScratchpadService;
+}
+
+export interface RestRoutes {
+  router: RestRouter;
+  /** OpenAPI 3.1. */
+  document: object;
+  /** Which methods a path has, in upper case: none for one that leads nowhere. */
+  methodsAt(path: string): string[];
+}
+
+const info = {
+  title: 'Scratchpad',
+  version: '1',
+  description: 'Threads, messages and scratchpads. Everything belongs to the user whose key is sent.',
+};
+
+export function createRoutes({ threads, messages, scratchpads }: RestServices): RestRoutes {
+  const router = createRouter();
+  addThreads(router, threads);
+  addMessages(router, messages);
+  addScratchpads(router, scratchpads);
+  addScratchpadState(router, scratchpads);
+  addTools(router, scratchpads);
+  const registry = router.openAPIRegistry;
+  registry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
+  registry.registerComponent('securitySchemes', 'apiKey', { type: 'apiKey', in: 'header', name: 'X-API-Key' });
+  const document = router.getOpenAPI31Document({ openapi: '3.1.0', info, security: [{ bearer: [] }, { apiKey: [] }] });
+  const paths = Object.entries(document.paths ?? {}).map(([path, item]) => ({
+    pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+    methods: Object.keys(item).map((method) => method.toUpperCase()),
+  }));
+  return {
+    router,
+    document,
+    methodsAt: (path) => [
+      ...new Set(paths.filter(({ pattern }) => pattern.test(path)).flatMap((entry) => entry.methods)),
+    ],
+  };
+}

@@ -1,0 +1,152 @@
+// /v1/scratchpads: the resources, and how a thread's one is found.
+import { createRoute, z } from '@hono/zod-openapi';
+import type { Scratchpad } from '../../generated/prisma/client.js';
+import { notFound } from '../../shared/errors.js';
+import type { ScratchpadService } from '../../scratchpads/scratchpad-service.js';
+import { instant, metaDataOutput, optionalMetaDataInput, toMetaData } from './fields.js';
+import { linkToNext, listHeaders, listQuery, readList, rowsById } from './lists.js';
+import { bodyProblems, jsonAnswer, jsonBody, optionalJsonBody, pathId, problems, type RestRouter } from './router.js';
+
+const tags = ['scratchpads'];
+const request = { params: z.object({ scratchpad_id: pathId('scratchpad_id', 'sp_01KGAZ…') }) };
+
+const scratchpad = z
+  .strictObject({
+    id: z.string(),
+    owner_id: z.string(),
+    thread_id: z.string(),
+    created_at: instant,
+    updated_at: instant.openapi({ description: 'Follows the metadata, not the working state.' }),
+    meta_data: metaDataOutput,
+  })
+  .openapi('Scratchpad');
+const scratchpadList = z
+  .strictObject({ object: z.literal('list'), data: z.array(scratchpad) })
+  .openapi('ScratchpadList');
+const scratchpadDeleted = z
+  .strictObject({ id: z.string(), object: z.literal('scratchpad.deleted'), deleted: z.literal(true) })
+  .openapi('ScratchpadDeleted');
+
+const newScratchpad = z.strictObject({ thread_id: z.string() }).openapi('ScratchpadCreate');
+const scratchpadChange = z
+  .strictObject({
+    meta_data: optionalMetaDataInput,
+  })
+  .openapi('ScratchpadUpdate');
+
+const present = (row: Scratchpad): z.output<typeof scratchpad> => ({
+  id: row.id,
+  owner_id: row.ownerId,
+  thread_id: row.threadId,
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+  meta_data: toMetaData(row.metaData),
+});
+
+const createScratchpad = createRoute({
+  method: 'post',
+  path: '/v1/scratchpads',
+  operationId: 'createScratchpad',
+  description: 'A thread has at most one: CONFLICT for a second. The owner is whoever the key belongs to.',
+  tags,
+  request: { body: jsonBody(newScratchpad) },
+  responses: {
+    201: jsonAnswer('The new scratchpad.', scratchpad),
+    ...problems('NOT_FOUND', 'CONFLICT', ...bodyProblems),
+  },
+});
+
+const listScratchpads = createRoute({
+  method: 'get',
+  path: '/v1/scratchpads',
+  operationId: 'listScratchpads',
+  description: 'Oldest first.',
+  tags,
+  request: { query: listQuery },
+  responses: {
+    200: { ...jsonAnswer('The caller’s own scratchpads.', scratchpadList), headers: listHeaders },
+    ...problems('INVALID_INPUT', 'LIMIT_EXCEEDED'),
+  },
+});
+
+const retrieveScratchpad = createRoute({
+  method: 'get',
+  path: '/v1/scratchpads/{scratchpad_id}',
+  operationId: 'retrieveScratchpad',
+  tags,
+  request,
+  responses: { 200: jsonAnswer('The scratchpad.', scratchpad), ...problems('NOT_FOUND') },
+});
+
+const retrieveByThread = createRoute({
+  method: 'get',
+  path: '/v1/threads/{thread_id}/scratchpad',
+  operationId: 'retrieveScratchpadByThread',
+  description: 'Creates nothing: a thread without a scratchpad is not found.',
+  tags,
+  request: { params: z.object({ thread_id: pathId('thread_id', 'thread_01KGAZ…') }) },
+  responses: { 200: jsonAnswer('The thread’s scratchpad.', scratchpad), ...problems('NOT_FOUND') },
+});
+
+const updateScratchpad = createRoute({
+  method: 'patch',
+  path: '/v1/scratchpads/{scratchpad_id}',
+  operationId: 'updateScratchpad',
+  tags,
+  request: { ...request, body: optionalJsonBody(scratchpadChange) },
+  responses: {
+    200: jsonAnswer('The scratchpad as it is now.', scratchpad),
+    ...problems('NOT_FOUND', ...bodyProblems),
+  },
+});
+
+const deleteScratchpad = createRoute({
+  method: 'delete',
+  path: '/v1/scratchpads/{scratchpad_id}',
+  operationId: 'deleteScratchpad',
+  description: 'Takes its working state along. The thread stays.',
+  tags,
+  request,
+  responses: { 200: jsonAnswer('It is gone.', scratchpadDeleted), ...problems('NOT_FOUND') },
+});
+
+export function addScratchpads(router: RestRouter, scratchpads: ScratchpadService): void {
+  router.openapi(createScratchpad, async (c) => {
+    const created = await scratchpads.create(c.env.principal, { threadId: c.req.valid('json').thread_id });
+    return c.json(present(created), 201, { location: `/v1/scratchpads/${created.id}` });
+  });
+
+  router.openapi(listScratchpads, async (c) => {
+    const source = rowsById('scratchpad', (query) => scratchpads.list(c.env.principal, query), present);
+    const { data, next } = await readList(c.req.valid('query'), source);
+    return c.json({ object: 'list' as const, data }, 200, linkToNext(c.req.url, next));
+  });
+
+  router.openapi(retrieveScratchpad, async (c) => {
+    const found = await scratchpads.find(c.env.principal, c.req.valid('param').scratchpad_id);
+    if (!found) throw notFound();
+    return c.json(present(found), 200);
+  });
+
+  router.openapi(retrieveByThread, async (c) => {
+    const found = await scratchpads.findByThread(c.env.principal, c.req.valid('param').thread_id);
+    if (!found) throw notFound();
+    return c.json(present(found), 200);
+  });
+
+  router.openapi(updateScratchpad, async (c) => {
+    const { principal } = c.env;
+    const { scratchpad_id: id } = c.req.valid('param');
+    const { meta_data: metaData } = c.req.valid('json');
+    const updated = metaData
+      ? await scratchpads.updateMetaData(principal, id, metaData)
+      : await scratchpads.find(principal, id);
+    if (!updated) throw notFound();
+    return c.json(present(updated), 200);
+  });
+
+  router.openapi(deleteScratchpad, async (c) => {
+    const id = await scratchpads.delete(c.env.principal, c.req.valid('param').scratchpad_id);
+    return c.json({ id, object: 'scratchpad.deleted' as const, deleted: true as const }, 200);
+  });
+}
