@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 
 const allowedMethods = 'GET, POST, PUT, PATCH, DELETE';
 const allowedHeaders =
-  'authorization, content-type, x-api-key, x-request-id, last-event-id, if-match, idempotency-key, mcp-protocol-version';
+  'authorization, content-type, x-api-key, x-request-id, last-event-id, if-match, if-none-match, idempotency-key, mcp-protocol-version';
 const exposedHeaders = 'x-request-id, retry-after, etag, link, location';
 const preflightMaxAgeSeconds = 600;
 
@@ -12,10 +12,15 @@ const isOwnOrigin = (origin: string, host: string | undefined): boolean =>
   // A proxy may have ended TLS, so the scheme is not compared.
   host !== undefined && URL.canParse(origin) && new URL(origin).host === host.toLowerCase();
 
-/** Requests without an Origin come from no page: command lines, servers, same-origin navigation. */
-export function isAllowedOrigin(request: IncomingMessage, corsOrigins: readonly string[]): boolean {
+/**
+ * Requests without an Origin come from no page: command lines, servers, same-origin navigation.
+ * @param isLocal the server can be reached from this machine only: a page of its own has a loopback name then, unless a proxy is in between. A
+ *   foreign name that was made to resolve to 127.0.0.1 (DNS rebinding) is not its own.
+ */
+export function isAllowedOrigin(request: IncomingMessage, corsOrigins: readonly string[], isLocal: boolean): boolean {
   const { origin, host } = request.headers;
-  return origin === undefined || corsOrigins.includes(origin) || isOwnOrigin(origin, host);
+  if (origin === undefined || corsOrigins.includes(origin)) return true;
+  return isOwnOrigin(origin, host) && (!isLocal || isProxied(request) || isLoopbackCall(request));
 }
 
 /** Tells the browser that a page of one of `corsOrigins` may read the answer. Never `*`, never an origin that is not configured. */
@@ -45,12 +50,14 @@ export const isLoopbackAddress = (address: string): boolean => isLoopbackName(ad
 
 const proxyHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
 
+const isProxied = ({ headers }: IncomingMessage): boolean => proxyHeaders.some((name) => headers[name] !== undefined);
+
 /**
  * Whether the client called the server by a loopback name and not through a proxy. A foreign name that resolves to
  * 127.0.0.1 (DNS rebinding) is no loopback name.
  */
 export function isLoopbackCall(request: IncomingMessage): boolean {
   const { host } = request.headers;
-  if (host === undefined || proxyHeaders.some((name) => request.headers[name] !== undefined)) return false;
+  if (host === undefined || isProxied(request)) return false;
   return URL.canParse(`http://${host}`) && isLoopbackName(new URL(`http://${host}`).hostname);
 }

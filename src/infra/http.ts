@@ -91,7 +91,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return;
     }
     allowOrigin(request, response, corsOrigins);
-    if (!isAllowedOrigin(request, corsOrigins)) surface.refuse(exchange, originRefused(), 403);
+    if (!isAllowedOrigin(request, corsOrigins, listensOnLoopback)) surface.refuse(exchange, originRefused(), 403);
     else if (request.method === 'OPTIONS') answerPreflight(response);
     else await surface.handle(exchange);
   }
@@ -188,7 +188,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       refuseRaw(socket, 404, 'NOT_FOUND', 'There is no WebSocket at this path.');
     } else if (closing) {
       refuseRaw(socket, 503, 'UNAVAILABLE', 'The server is closing: connect again.');
-    } else if (!isAllowedOrigin(request, corsOrigins)) {
+    } else if (!isAllowedOrigin(request, corsOrigins, listensOnLoopback)) {
       refuseRaw(socket, 403, 'FORBIDDEN', originRefused().message);
     } else {
       const requestId = readRequestId(request);

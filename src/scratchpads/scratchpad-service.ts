@@ -65,8 +65,12 @@ export interface ScratchpadService {
   create(principal: Principal, input: { threadId: string; metaData?: JsonObject | null }): Promise<Scratchpad>;
   /** The thread's scratchpad, made now if it has none; exactly one, whoever races. For runs and tool routes, never for queries. */
   ensureForThread(principal: Principal, threadId: string): Promise<Scratchpad>;
-  /** Replaces the metadata as a whole. */
-  updateMetaData(principal: Principal, scratchpadId: string, metaData: JsonObject): Promise<Scratchpad>;
+  /** Replaces the metadata as a whole; null and undefined leave them as they are. */
+  updateMetaData(
+    principal: Principal,
+    scratchpadId: string,
+    metaData: JsonObject | null | undefined,
+  ): Promise<Scratchpad>;
   /** Cancels the active runs that work on it, then removes the row and everything that Redis holds for it. */
   delete(principal: Principal, scratchpadId: string): Promise<string>;
 
@@ -186,6 +190,11 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
 
     async updateMetaData(principal, scratchpadId, metaData) {
       const ownerId = ownerForPad(principal, scratchpadId, 'MANAGE');
+      if (metaData == null) {
+        const pad = await identityPlane.find(ownerId, scratchpadId);
+        if (!pad) throw notFound();
+        return pad;
+      }
       const change = parseInput(metaDataChange, { metaData });
       return await identityPlane.updateMetaData(ownerId, scratchpadId, change.metaData);
     },

@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { GraphQLError } from 'graphql';
 import type { HttpExchange } from '../../shared/http-exchange.js';
 import { errorTable } from '../error-table.js';
+import { whyNotJson } from '../json-body.js';
 import type { OperationRequest } from './pipeline.js';
 
 /** The request is refused as such: `status` is sent whatever the client accepts. */
@@ -57,17 +58,6 @@ function readSearchParameters(searchParams: URLSearchParams): OperationRequest {
   });
 }
 
-const contentTypeRefusal = () => refusal(415, 'Send the operation as JSON with "Content-Type: application/json".');
-
-function checkContentType(contentType: string | undefined): void {
-  const [type, ...parameters] = (contentType ?? '').toLowerCase().split(';');
-  if (type?.trim() !== 'application/json') throw contentTypeRefusal();
-  const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('charset='));
-  if (charset !== undefined && !/^charset="?utf-?8"?$/.test(charset)) {
-    throw refusal(415, 'JSON travels as UTF-8: send "Content-Type: application/json; charset=utf-8".');
-  }
-}
-
 /** What can be refused by the headers alone, before anybody is authenticated and before the body is read. */
 export function checkRequestHead({ request }: HttpExchange): void {
   const { method, headers } = request;
@@ -75,11 +65,8 @@ export function checkRequestHead({ request }: HttpExchange): void {
   if (method !== 'POST') {
     throw refusal(405, 'Send operations with POST, or queries with GET.', { allow: 'GET, POST, OPTIONS' });
   }
-  checkContentType(headers['content-type']);
-  const encoding = headers['content-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw refusal(415, 'Compressed bodies are not read: send the JSON as it is.');
-  }
+  const reason = whyNotJson(headers);
+  if (reason !== undefined) throw refusal(415, reason);
 }
 
 /** @throws GraphQLError with the status to refuse with; DomainError LIMIT_EXCEEDED; any other error: the client went away */

@@ -6,6 +6,7 @@ import { DomainError } from '../../shared/errors.js';
 import type { HttpExchange, HttpSurface } from '../../shared/http-exchange.js';
 import { secretFromHeaders } from '../credentials.js';
 import { errorTable, presentError, publicDetails, type TranslateError } from '../error-table.js';
+import { whyNotJson } from '../json-body.js';
 import type { AgentScratchpads } from './agent-server.js';
 import type { AnswerMessage } from './answer-message.js';
 
@@ -76,6 +77,11 @@ export function createMcpSurface({ authentication, scratchpads, translateError }
   async function answer(exchange: HttpExchange): Promise<void> {
     const { request, response } = exchange;
     const agent = requireAgent(await authentication.authenticate(secretFromHeaders(request.rawHeaders)));
+    const reason = whyNotJson(request.headers);
+    if (reason !== undefined) {
+      sendRefusal(response, 415, { code: serverErrorNumber, message: reason });
+      return;
+    }
     const body = parseJson(await exchange.readBody());
     if (!body) {
       sendRefusal(response, 400, { code: parseErrorNumber, message: 'The body is not valid JSON.' });

@@ -1,37 +1,50 @@
-// Conditional writes: the version of a content is its entity tag.
+// Conditional requests: the version of a content is its entity tag.
 import { DomainError, invalidInput } from '../../shared/errors.js';
 import { withHttpForm } from './problem.js';
 
 export const toEntityTag = (version: string): string => `"${version}"`;
 
-const tagPattern = /(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"/y;
+interface Tag {
+  version: string;
+  isWeak: boolean;
+}
+
+const tag = String.raw`(W/)?"([\x21\x23-\x7e\x80-\xff]*)"`;
+const listPattern = new RegExp(String.raw`^[ \t,]*${tag}([ \t]*,[ \t,]*${tag})*[ \t,]*$`);
+
+/** @returns undefined for `*`, which any version matches. @throws DomainError INVALID_INPUT */
+function readTags(header: string, name: string): Tag[] | undefined {
+  if (header.trim() === '*') return undefined;
+  if (!listPattern.test(header)) {
+    const message = 'must be * or entity tags as the header ETag has them, such as "1769851800000000"';
+    throw invalidInput(`${name}: ${message}`, [{ path: [name], message }]);
+  }
+  return [...header.matchAll(new RegExp(tag, 'g'))].map(([, weak, version = '']) => ({
+    version,
+    isWeak: weak !== undefined,
+  }));
+}
 
 /**
  * The versions that may be replaced, or undefined for any: `*`, or no header at all. Weak tags match nothing, as RFC 9110 says.
  * @throws DomainError INVALID_INPUT
  */
-export function readIfMatch(header: string | undefined): string[] | undefined {
-  if (header === undefined || header.trim() === '*') return undefined;
-  const versions: string[] = [];
-  for (let at = 0; at < header.length;) {
-    if (/[ \t,]/.test(header.charAt(at))) {
-      at += 1;
-      continue;
-    }
-    tagPattern.lastIndex = at;
-    const match = tagPattern.exec(header);
-    if (!match) throw malformed();
-    if (match[1] === undefined) versions.push(match[2] ?? '');
-    at = tagPattern.lastIndex;
-  }
-  if (!header.includes('"')) throw malformed();
-  return versions;
-}
+export const readIfMatch = (header: string | undefined): string[] | undefined =>
+  header === undefined
+    ? undefined
+    : readTags(header, 'If-Match')
+        ?.filter(({ isWeak }) => !isWeak)
+        .map(({ version }) => version);
 
-const malformed = (): DomainError => {
-  const message = 'must be * or entity tags as the header ETag has them, such as "1769851800000000"';
-  return invalidInput(`If-Match: ${message}`, [{ path: ['If-Match'], message }]);
-};
+/**
+ * Whether the client says that it has this version. Weak tags count, as RFC 9110 says.
+ * @throws DomainError INVALID_INPUT
+ */
+export function hasVersion(ifNoneMatch: string | undefined, version: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  const tags = readTags(ifNoneMatch, 'If-None-Match');
+  return tags === undefined || tags.some((known) => known.version === version);
+}
 
 /** No version at all: a write that expects it is refused, and told the current one. */
 const nothing = '';

@@ -27,7 +27,7 @@ const afterField = z
   .string()
   .openapi({ description: 'Only what comes behind this cursor: taken from the next link of the page before.' });
 
-export const listQuery = z.strictObject({
+export const listQuery = z.object({
   limit: limitField.optional().openapi({ description: 'A page of this size instead of the whole list.' }),
   after: afterField.optional(),
 });

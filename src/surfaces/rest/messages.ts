@@ -118,7 +118,7 @@ const listMessages = createRoute({
   },
   responses: {
     200: { ...jsonAnswer('One page.', messageList), headers: listHeaders },
-    ...problems('NOT_FOUND', 'INVALID_INPUT'),
+    ...problems('NOT_FOUND'),
   },
 });
 

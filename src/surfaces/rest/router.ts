@@ -1,7 +1,8 @@
 // What all routes have in common: who asks, how a mistake in a request is reported, which problems an operation documents.
 import { OpenAPIHono, z } from '@hono/zod-openapi';
 import type { MiddlewareHandler } from 'hono';
-import type { Principal } from '../../identity/principal.js';
+import { roleAllows, type PadAction } from '../../identity/agent-access.js';
+import { agentRoles, type AgentRole, type Principal } from '../../identity/principal.js';
 import { invalidInput, invalidInputFrom, type ErrorCode } from '../../shared/errors.js';
 import { errorTable } from '../error-table.js';
 
@@ -56,7 +57,14 @@ const wireStatuses = {
 type WireStatus = keyof typeof wireStatuses;
 type Responses = Record<number, { description: string; content: typeof problemBody }>;
 
-const anyOperation: ErrorCode[] = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'UNAVAILABLE', 'INTERNAL'];
+const anyOperation: ErrorCode[] = [
+  'INVALID_INPUT',
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'RATE_LIMITED',
+  'UNAVAILABLE',
+  'INTERNAL',
+];
 
 /** The problems that an operation can answer with, beside those that every one can. */
 export function problems(...more: (ErrorCode | WireStatus)[]): Responses {
@@ -71,8 +79,25 @@ export function problems(...more: (ErrorCode | WireStatus)[]): Responses {
   return responses;
 }
 
+/** Says that agent tokens of these roles are refused; the administrator always is, and a page of an unknown origin. */
+export const forbiddenTo = (roles: readonly AgentRole[]): Responses => {
+  const { status, title } = errorTable.FORBIDDEN;
+  return {
+    [status]: {
+      description: `${title} (FORBIDDEN): also to agent tokens (${roles.join(', ')}).`,
+      content: problemBody,
+    },
+  };
+};
+
+/** The problems of doing this to a scratchpad; for an agent token it has to be its own, and is not found otherwise. */
+export function padProblems(action: PadAction, ...more: Parameters<typeof problems>): Responses {
+  const refused = agentRoles.filter((role) => !roleAllows(role, action));
+  return { ...problems('NOT_FOUND', ...more), ...(refused.length > 0 && forbiddenTo(refused)) };
+}
+
 /** What every operation with a JSON body can answer with. */
-export const bodyProblems = ['INVALID_INPUT', 'LIMIT_EXCEEDED', 415] as const;
+export const bodyProblems = ['LIMIT_EXCEEDED', 415] as const;
 
 export const jsonBody = <Schema extends z.ZodType>(schema: Schema) => ({
   required: true as const,

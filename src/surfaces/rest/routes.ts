@@ -19,14 +19,32 @@ export interface RestRoutes {
   router: RestRouter;
   /** OpenAPI 3.1. */
   document: object;
-  /** Which methods a path has, in upper case: none for one that leads nowhere. */
-  methodsAt(path: string): string[];
+  /** What a path has, by method in upper case: nothing for one that leads nowhere. */
+  operationsAt(path: string): Map<string, Taken>;
+}
+
+/** What a request may say beside its path and its body. */
+export interface Taken {
+  queryParameters: string[];
+  /** In lower case. */
+  headers: string[];
+}
+
+interface DocumentedOperation {
+  parameters?: { in: string; name: string }[];
+}
+
+function takenBy({ parameters = [] }: DocumentedOperation): Taken {
+  const names = (place: string): string[] => parameters.filter((one) => one.in === place).map(({ name }) => name);
+  return { queryParameters: names('query'), headers: names('header') };
 }
 
 const info = {
   title: 'Scratchpad',
   version: '1',
-  description: 'Threads, messages and scratchpads. Everything belongs to the user whose key is sent.',
+  description:
+    'Threads, messages and scratchpads. Everything belongs to the user whose key is sent. An agent token is for its one scratchpad: ' +
+    'with everything else it is answered as with what does not exist.',
 };
 
 export function createRoutes({ threads, messages, scratchpads }: RestServices): RestRoutes {
@@ -42,13 +60,14 @@ export function createRoutes({ threads, messages, scratchpads }: RestServices): 
   const document = router.getOpenAPI31Document({ openapi: '3.1.0', info, security: [{ bearer: [] }, { apiKey: [] }] });
   const paths = Object.entries(document.paths ?? {}).map(([path, item]) => ({
     pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
-    methods: Object.keys(item).map((method) => method.toUpperCase()),
+    operations: Object.entries(item as Record<string, DocumentedOperation>).map(
+      ([method, operation]) => [method.toUpperCase(), takenBy(operation)] as const,
+    ),
   }));
   return {
     router,
     document,
-    methodsAt: (path) => [
-      ...new Set(paths.filter(({ pattern }) => pattern.test(path)).flatMap((entry) => entry.methods)),
-    ],
+    operationsAt: (path) =>
+      new Map(paths.filter(({ pattern }) => pattern.test(path)).flatMap(({ operations }) => operations)),
   };
 }

@@ -3,16 +3,24 @@ import { createRoute, z } from '@hono/zod-openapi';
 import { entryCursorCodec, type ContentState, type EntryState } from '../../scratchpads/data-plane.js';
 import type { ClearScope, ScratchpadService } from '../../scratchpads/scratchpad-service.js';
 import { DomainError } from '../../shared/errors.js';
-import { readIfMatch, toEntityTag, writeIf } from './conditional.js';
+import { hasVersion, readIfMatch, toEntityTag, writeIf } from './conditional.js';
 import { instant, text } from './fields.js';
 import { linkToNext, listHeaders, listQuery, readList } from './lists.js';
-import { bodyProblems, jsonAnswer, jsonBody, optionalJsonBody, pathId, problems, type RestRouter } from './router.js';
+import {
+  bodyProblems,
+  jsonAnswer,
+  jsonBody,
+  optionalJsonBody,
+  padProblems,
+  pathId,
+  type RestRouter,
+} from './router.js';
 
 const tags = ['scratchpad state'];
 const request = { params: z.object({ scratchpad_id: pathId('scratchpad_id', 'sp_01KGAZ…') }) };
 const etagHeader = {
   ETag: {
-    description: 'The version of the content, for If-Match.',
+    description: 'The version of the content, for If-Match and If-None-Match.',
     required: true,
     schema: { type: 'string' as const },
   },
@@ -52,8 +60,17 @@ const getContent = createRoute({
   path: '/v1/scratchpads/{scratchpad_id}/content',
   operationId: 'getContent',
   tags,
-  request,
-  responses: { 200: { ...jsonAnswer('The content.', content), headers: etagHeader }, ...problems('NOT_FOUND') },
+  request: {
+    ...request,
+    headers: z.object({
+      'if-none-match': z.string().optional().openapi({ description: 'An ETag: 304 when it is still current.' }),
+    }),
+  },
+  responses: {
+    200: { ...jsonAnswer('The content.', content), headers: etagHeader },
+    304: { description: 'The content is the one that If-None-Match names.', headers: etagHeader },
+    ...padProblems('READ'),
+  },
 });
 
 const setContent = createRoute({
@@ -73,7 +90,7 @@ const setContent = createRoute({
   },
   responses: {
     200: { ...jsonAnswer('The content as it is now.', content), headers: etagHeader },
-    ...problems('NOT_FOUND', 412, ...bodyProblems),
+    ...padProblems('REPLACE', 412, ...bodyProblems),
   },
 });
 
@@ -94,7 +111,10 @@ const appendEntry = createRoute({
     }),
     body: jsonBody(newEntry),
   },
-  responses: { 201: jsonAnswer('The new entry.', entry), ...problems('NOT_FOUND', 'CONFLICT', ...bodyProblems) },
+  responses: {
+    201: jsonAnswer('The new entry.', entry),
+    ...padProblems('APPEND', 'CONFLICT', ...bodyProblems),
+  },
 });
 
 const listEntries = createRoute({
@@ -106,11 +126,11 @@ const listEntries = createRoute({
   request: { ...request, query: listQuery },
   responses: {
     200: { ...jsonAnswer('The ledger.', entryList), headers: listHeaders },
-    ...problems('NOT_FOUND', 'INVALID_INPUT', 'LIMIT_EXCEEDED'),
+    ...padProblems('READ', 'LIMIT_EXCEEDED'),
   },
 });
 
-const clearAnswers = { 200: jsonAnswer('It is empty; the scratchpad stays.', cleared), ...problems('NOT_FOUND') };
+const clearAnswers = { 200: jsonAnswer('It is empty; the scratchpad stays.', cleared), ...padProblems('MANAGE') };
 
 const clearContent = createRoute({
   method: 'delete',
@@ -137,7 +157,7 @@ const clearAll = createRoute({
   description: 'Content and entries.',
   tags,
   request: { ...request, body: optionalJsonBody(z.strictObject({})) },
-  responses: { ...clearAnswers, ...problems('NOT_FOUND', ...bodyProblems) },
+  responses: { ...clearAnswers, ...padProblems('MANAGE', ...bodyProblems) },
 });
 
 const presentContent = (scratchpadId: string, state: ContentState): z.output<typeof content> => ({
@@ -164,6 +184,9 @@ export function addScratchpadState(router: RestRouter, scratchpads: ScratchpadSe
     const { scratchpad_id: id } = c.req.valid('param');
     const reading = await scratchpads.readState(c.env.principal, id, { content: true });
     const state = reading.content!;
+    if (hasVersion(c.req.valid('header')['if-none-match'], state.version)) {
+      return c.body(null, 304, { etag: toEntityTag(state.version) });
+    }
     return c.json(presentContent(id, state), 200, { etag: toEntityTag(state.version) });
   });
 

@@ -1,20 +1,34 @@
 // /v1/scratchpads: the resources, and how a thread's one is found.
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Scratchpad } from '../../generated/prisma/client.js';
+import { seesAroundPad } from '../../identity/agent-access.js';
+import type { Principal } from '../../identity/principal.js';
 import { notFound } from '../../shared/errors.js';
 import type { ScratchpadService } from '../../scratchpads/scratchpad-service.js';
 import { instant, metaDataOutput, optionalMetaDataInput, toMetaData } from './fields.js';
 import { linkToNext, listHeaders, listQuery, readList, rowsById } from './lists.js';
-import { bodyProblems, jsonAnswer, jsonBody, optionalJsonBody, pathId, problems, type RestRouter } from './router.js';
+import {
+  bodyProblems,
+  jsonAnswer,
+  jsonBody,
+  optionalJsonBody,
+  padProblems,
+  pathId,
+  problems,
+  type RestRouter,
+} from './router.js';
 
 const tags = ['scratchpads'];
 const request = { params: z.object({ scratchpad_id: pathId('scratchpad_id', 'sp_01KGAZ…') }) };
 
+/** Empty rather than null: the SDK wants a text. */
+const aroundPad = z.string().openapi({ description: 'Empty for an agent token, which does not see it.' });
+
 const scratchpad = z
   .strictObject({
     id: z.string(),
-    owner_id: z.string(),
-    thread_id: z.string(),
+    owner_id: aroundPad,
+    thread_id: aroundPad,
     created_at: instant,
     updated_at: instant.openapi({ description: 'Follows the metadata, not the working state.' }),
     meta_data: metaDataOutput,
@@ -34,10 +48,10 @@ const scratchpadChange = z
   })
   .openapi('ScratchpadUpdate');
 
-const present = (row: Scratchpad): z.output<typeof scratchpad> => ({
+const present = (row: Scratchpad, principal: Principal): z.output<typeof scratchpad> => ({
   id: row.id,
-  owner_id: row.ownerId,
-  thread_id: row.threadId,
+  owner_id: seesAroundPad(principal) ? row.ownerId : '',
+  thread_id: seesAroundPad(principal) ? row.threadId : '',
   created_at: row.createdAt.toISOString(),
   updated_at: row.updatedAt.toISOString(),
   meta_data: toMetaData(row.metaData),
@@ -64,8 +78,11 @@ const listScratchpads = createRoute({
   tags,
   request: { query: listQuery },
   responses: {
-    200: { ...jsonAnswer('The caller’s own scratchpads.', scratchpadList), headers: listHeaders },
-    ...problems('INVALID_INPUT', 'LIMIT_EXCEEDED'),
+    200: {
+      ...jsonAnswer('The caller’s own scratchpads; for an agent token its one.', scratchpadList),
+      headers: listHeaders,
+    },
+    ...problems('LIMIT_EXCEEDED'),
   },
 });
 
@@ -75,7 +92,7 @@ const retrieveScratchpad = createRoute({
   operationId: 'retrieveScratchpad',
   tags,
   request,
-  responses: { 200: jsonAnswer('The scratchpad.', scratchpad), ...problems('NOT_FOUND') },
+  responses: { 200: jsonAnswer('The scratchpad.', scratchpad), ...padProblems('READ') },
 });
 
 const retrieveByThread = createRoute({
@@ -96,7 +113,7 @@ const updateScratchpad = createRoute({
   request: { ...request, body: optionalJsonBody(scratchpadChange) },
   responses: {
     200: jsonAnswer('The scratchpad as it is now.', scratchpad),
-    ...problems('NOT_FOUND', ...bodyProblems),
+    ...padProblems('MANAGE', ...bodyProblems),
   },
 });
 
@@ -107,17 +124,23 @@ const deleteScratchpad = createRoute({
   description: 'Takes its working state along. The thread stays.',
   tags,
   request,
-  responses: { 200: jsonAnswer('It is gone.', scratchpadDeleted), ...problems('NOT_FOUND') },
+  responses: { 200: jsonAnswer('It is gone.', scratchpadDeleted), ...padProblems('MANAGE') },
 });
 
 export function addScratchpads(router: RestRouter, scratchpads: ScratchpadService): void {
   router.openapi(createScratchpad, async (c) => {
-    const created = await scratchpads.create(c.env.principal, { threadId: c.req.valid('json').thread_id });
-    return c.json(present(created), 201, { location: `/v1/scratchpads/${created.id}` });
+    const { principal } = c.env;
+    const created = await scratchpads.create(principal, { threadId: c.req.valid('json').thread_id });
+    return c.json(present(created, principal), 201, { location: `/v1/scratchpads/${created.id}` });
   });
 
   router.openapi(listScratchpads, async (c) => {
-    const source = rowsById('scratchpad', (query) => scratchpads.list(c.env.principal, query), present);
+    const { principal } = c.env;
+    const source = rowsById(
+      'scratchpad',
+      (query) => scratchpads.list(principal, query),
+      (row) => present(row, principal),
+    );
     const { data, next } = await readList(c.req.valid('query'), source);
     return c.json({ object: 'list' as const, data }, 200, linkToNext(c.req.url, next));
   });
@@ -125,24 +148,20 @@ export function addScratchpads(router: RestRouter, scratchpads: ScratchpadServic
   router.openapi(retrieveScratchpad, async (c) => {
     const found = await scratchpads.find(c.env.principal, c.req.valid('param').scratchpad_id);
     if (!found) throw notFound();
-    return c.json(present(found), 200);
+    return c.json(present(found, c.env.principal), 200);
   });
 
   router.openapi(retrieveByThread, async (c) => {
     const found = await scratchpads.findByThread(c.env.principal, c.req.valid('param').thread_id);
     if (!found) throw notFound();
-    return c.json(present(found), 200);
+    return c.json(present(found, c.env.principal), 200);
   });
 
   router.openapi(updateScratchpad, async (c) => {
     const { principal } = c.env;
     const { scratchpad_id: id } = c.req.valid('param');
     const { meta_data: metaData } = c.req.valid('json');
-    const updated = metaData
-      ? await scratchpads.updateMetaData(principal, id, metaData)
-      : await scratchpads.find(principal, id);
-    if (!updated) throw notFound();
-    return c.json(present(updated), 200);
+    return c.json(present(await scratchpads.updateMetaData(principal, id, metaData), principal), 200);
   });
 
   router.openapi(deleteScratchpad, async (c) => {

@@ -1,7 +1,7 @@
 // /v1/threads
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Thread } from '../../generated/prisma/client.js';
-import { requireUser } from '../../identity/principal.js';
+import { agentRoles, requireOwner } from '../../identity/principal.js';
 import { notFound } from '../../shared/errors.js';
 import type { ThreadService } from '../../threads/thread-service.js';
 import {
@@ -15,6 +15,7 @@ import {
 import { linkToNext, listHeaders, listQuery, readList, rowsById } from './lists.js';
 import {
   bodyProblems,
+  forbiddenTo,
   jsonAnswer,
   jsonBody,
   optionalJsonBody,
@@ -73,7 +74,7 @@ const createThread = createRoute({
   operationId: 'createThread',
   tags,
   request: { body: optionalJsonBody(newThread) },
-  responses: { 201: jsonAnswer('The new thread.', thread), ...problems(...bodyProblems) },
+  responses: { 201: jsonAnswer('The new thread.', thread), ...problems(...bodyProblems), ...forbiddenTo(agentRoles) },
 });
 
 const retrieveThread = createRoute({
@@ -118,7 +119,7 @@ const deleteThread = createRoute({
 });
 
 const listRequest = { params: userParams, query: listQuery };
-const listProblems = problems('NOT_FOUND', 'INVALID_INPUT', 'LIMIT_EXCEEDED');
+const listProblems = problems('NOT_FOUND', 'LIMIT_EXCEEDED');
 
 const listThreadIds = createRoute({
   method: 'get',
@@ -176,7 +177,7 @@ export function addThreads(router: RestRouter, threads: ThreadService): void {
 
   router.openapi(listThreadIds, async (c) => {
     const { principal } = c.env;
-    if (requireUser(principal).userId !== c.req.valid('param').user_id) throw notFound();
+    if (requireOwner(principal).userId !== c.req.valid('param').user_id) throw notFound();
     const source = rowsById(
       'thread',
       (query) => threads.list(principal, query),
@@ -188,7 +189,7 @@ export function addThreads(router: RestRouter, threads: ThreadService): void {
 
   router.openapi(listThreads, async (c) => {
     const { principal } = c.env;
-    if (requireUser(principal).userId !== c.req.valid('param').user_id) throw notFound();
+    if (requireOwner(principal).userId !== c.req.valid('param').user_id) throw notFound();
     const source = rowsById('thread', (query) => threads.list(principal, query), present);
     const { data, next } = await readList(c.req.valid('query'), source);
     return c.json(data, 200, linkToNext(c.req.url, next));
