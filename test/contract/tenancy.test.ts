@@ -16,6 +16,7 @@ import { startScriptedModelServer, type ScriptedModelServer } from '../support/s
 import { administratorSecret, startService, type Service, type Tenant } from '../support/service.js';
 import { subscribe, type Subscriber } from '../support/subscriber.js';
 import { bearer, wireNames, wires, type WireAnswer, type WireName } from '../support/wire.js';
+import { createPathMeter, type PathMeter } from './path-meter.js';
 import { answerByTask, createWorld, everyIdOf, shows, type World } from './tenancy-world.js';
 
 /** How to call a field that takes an id. */
@@ -182,6 +183,7 @@ let schema: GraphQLSchema;
 let alice: World;
 let bob: World;
 let redis: RedisWatch | undefined;
+let pathOf: PathMeter;
 let aliceListens: Subscriber | undefined;
 let aliceBefore: unknown;
 
@@ -236,6 +238,13 @@ beforeAll(async () => {
   schema = await readSchema((await service.createTenant('Reader')).client);
   [alice, bob] = [await createWorld(service, model, 'alice'), await createWorld(service, model, 'bob')];
   redis = await watchRedis(service.redis);
+  pathOf = createPathMeter({
+    takeStatementCount: service.takeStatementCount,
+    redis,
+    // The caller's key is in the cache.
+    warm: () => bob.client.run('{ __typename }'),
+    untouchable: everyIdOf(alice),
+  });
   const [scratchpadId = ''] = alice.ids.scratchpad ?? [];
   const { url } = service;
   aliceListens = await subscribe({ transport: 'WebSocket', url, secret: alice.secret, scratchpadId, after: '' });
@@ -392,41 +401,6 @@ describe.each(everyRecipe)('%s', (recipeName, recipe) => {
     }
   });
 });
-
-interface Path {
-  statements: number;
-  commands: string[];
-}
-
-const fewestFirst = (a: Path, b: Path): number => a.statements - b.statements || a.commands.length - b.commands.length;
-
-/** What the queue of runs, and whoever sweeps it, does by itself. */
-const isOfQueue = (command: string): boolean => command.includes(' jobs:runs:');
-
-/**
- * What a request costs: the number of SQL statements, and the commands that Redis got. Background work only ever adds to it, and not
- * twice the same in a row: the least, once it was seen twice, is the request's own.
- */
-async function pathOf(request: () => Promise<unknown>, id: string): Promise<string> {
-  const attempts: Path[] = [];
-  const isSettled = (): boolean => {
-    const [first, second] = attempts.toSorted(fewestFirst);
-    return attempts.length >= 3 && JSON.stringify(first) === JSON.stringify(second);
-  };
-  while (!isSettled() && attempts.length < 20) {
-    // The caller's key is in the cache.
-    await bob.client.run('{ __typename }');
-    service.takeStatementCount();
-    await redis?.take();
-    await request();
-    const statements = service.takeStatementCount();
-    const commands = (await redis?.take()) ?? [];
-    const requested = commands.filter((command) => !isOfQueue(command)).join('\n');
-    for (const owned of everyIdOf(alice)) expect(requested).not.toContain(`:${owned}`);
-    attempts.push({ statements, commands: commands.map((command) => command.replaceAll(id, 'ID')) });
-  }
-  return JSON.stringify(attempts.toSorted(fewestFirst)[0]);
-}
 
 describe('what a tenant reaches from what it owns', () => {
   const roots = [
