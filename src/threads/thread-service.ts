@@ -60,7 +60,7 @@ export function createThreadService({ prisma, cancelRuns, purgeOwner }: Dependen
     },
 
     async updateMetaData(principal, threadId, metaData) {
-      const { userId } = requireUser(principal);
+      const { userId } = requireOwner(principal);
       const data = parseInput(metaDataChange, { metaData });
       if (!isId('thread', threadId)) throw notFound();
       const where = { id: threadId, ...visibleTo(userId) };

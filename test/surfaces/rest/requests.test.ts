@@ -156,9 +156,18 @@ describe('every operation', () => {
 
   it('with a body refuses other types than JSON, and more than the server takes', async () => {
     for (const { method, path, operation } of each().filter((one) => one.operation.requestBody)) {
-      for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']) {
-        const answer = await rest.send(method, path, { body: '{}', headers: { 'content-type': type } });
-        expect([answer.status, answer.body.code], `${operation.operationId} ${type}`).toEqual([415, 'INVALID_INPUT']);
+      for (const headers of [
+        { 'content-type': 'text/plain' },
+        { 'content-type': 'application/x-www-form-urlencoded' },
+        { 'content-type': 'multipart/form-data; boundary=x' },
+        { 'content-type': 'application/vnd.api+json' },
+        { 'content-type': 'application/json; charset=latin1' },
+        { 'content-type': '' },
+        { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      ]) {
+        const answer = await rest.send(method, path, { body: Buffer.from('{}'), headers });
+        const what = `${operation.operationId} ${JSON.stringify(headers)}`;
+        expect([answer.status, answer.body.code], what).toEqual([415, 'INVALID_INPUT']);
       }
       const body = { content: 'x'.repeat(100_000) };
       const large = await rest.send(method, path, { body });
@@ -167,11 +176,33 @@ describe('every operation', () => {
   });
 
   it('answers with statuses that its document has', async () => {
-    const common = ['401', '403', '429', '500', '503'];
+    const common = ['401', '403', '422', '429', '500', '503'];
     for (const { operation } of each()) {
-      const expected = operation.requestBody ? [...common, '413', '415', '422'] : common;
+      const expected = operation.requestBody ? [...common, '413', '415'] : common;
       expect(Object.keys(operation.responses), operation.operationId).toEqual(expect.arrayContaining(expected));
     }
+  });
+
+  it('refuses what it would have to ignore: query parameters that it does not have, conditions on writes', async () => {
+    const padId = await newPad(rest);
+    await rest.take('POST', `/v1/scratchpads/${padId}/entries`, { content: 'kept' });
+    for (const { method, path, operation } of each()) {
+      const target = path.replace('/x', `/${padId}`);
+      const body = operation.requestBody && {};
+      for (const query of ['owner_id=user_x', 'before=2026-01-01', 'LIMIT=1', '__proto__=1', '%00', 'a%5B%5D=1']) {
+        const answer = await rest.send(method, `${target}?${query}`, { body });
+        expect([answer.status, answer.body.code], `${method} ${target}?${query}`).toEqual([422, 'INVALID_INPUT']);
+      }
+      if (method === 'GET') continue;
+      for (const header of ['if-match', 'if-none-match', 'if-unmodified-since']) {
+        if (operation.operationId === 'setContent' && header === 'if-match') continue;
+        const answer = await rest.send(method, target, { body, headers: { [header]: '"0"' } });
+        expect([answer.status, answer.body.code], `${method} ${target} ${header}`).toEqual([422, 'INVALID_INPUT']);
+        expect(answer.text).toContain(header);
+      }
+    }
+    const { data } = await rest.take<{ data: object[] }>('GET', `/v1/scratchpads/${padId}/entries`);
+    expect(data).toHaveLength(1);
   });
 
   it('is not for the administrator', async () => {
@@ -216,6 +247,43 @@ describe('a problem', () => {
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
     response.resume();
     expect(response.statusCode).toBe(405);
+  });
+
+  it('is the answer to ids that would lead elsewhere, and an id may be encoded', async () => {
+    const threadId = await newThread(rest);
+    const padId = await newPad(rest, threadId);
+    await rest.take('PUT', `/v1/scratchpads/${padId}/content`, { content: 'kept' });
+    // fetch would resolve these itself.
+    const ask = async (method: string, path: string): Promise<[status: number | undefined, body: string]> => {
+      const { hostname, port } = new URL(service.url);
+      const outgoing = httpRequest({ hostname, port, method, path, headers: { 'x-api-key': alice.secret } }).end();
+      const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+      let body = '';
+      for await (const chunk of response.setEncoding('utf8')) body += String(chunk);
+      return [response.statusCode, body];
+    };
+    for (const [method, path] of [
+      ['GET', '/v1/threads/%2e%2e/scratchpad'],
+      ['GET', '/v1/threads/user/%2e%2e/records'],
+      ['GET', `/v1/threads/user/%2E./${threadId}`],
+      ['DELETE', `/v1/threads/%2e%2e`],
+      ['DELETE', `/v1/scratchpads/${padId}/%2e/content`],
+      ['DELETE', `/v1/scratchpads/${padId}\\content`],
+      ['DELETE', `/v1/scratchpads/x\\..\\${padId}`],
+      ['DELETE', `/v1/scratchpads/${padId}#/content`],
+      ['GET', `/v1/scratchpads/${padId}%2fcontent`],
+      ['GET', `/v1/scratchpads/${padId}%00`],
+      ['GET', `/v1/scratchpads/${padId}%20`],
+      ['GET', `/v1/scratchpads/${padId}%`],
+      ['GET', `/v1/scratchpads/${padId}/`],
+      ['GET', `/v1//scratchpads/${padId}`],
+      ['GET', `/v1/scratchpads/%ff%fe`],
+    ] as const) {
+      const [status, body] = await ask(method, path);
+      expect([status, body], `${method} ${path}`).toEqual([404, expect.stringContaining('"code":"NOT_FOUND"')]);
+    }
+    const [status, body] = await ask('GET', `/v1/scratchpads/${padId.replace('_', '%5F')}/content`);
+    expect([status, body]).toEqual([200, expect.stringContaining('kept')]);
   });
 
   it('ensures nothing: there is no public way to', async () => {
@@ -305,5 +373,11 @@ describe('pages of other origins', () => {
     const allowed = await rest.send('GET', '/v1/scratchpads', { headers: { origin: 'https://app.example' } });
     expect([allowed.status, allowed.headers.get('access-control-allow-origin')]).toEqual([200, 'https://app.example']);
     expect(allowed.headers.get('access-control-expose-headers')).toMatch(/etag.*link|link.*etag/i);
+    const asked = { origin: 'https://app.example', 'access-control-request-method': 'PUT' };
+    const { status, headers } = await rest.send('OPTIONS', '/v1/scratchpads/x/content', { headers: asked });
+    expect([status, headers.get('access-control-allow-methods')]).toEqual([204, 'GET, POST, PUT, PATCH, DELETE']);
+    for (const name of ['authorization', 'content-type', 'if-match', 'if-none-match', 'idempotency-key']) {
+      expect(headers.get('access-control-allow-headers')).toContain(name);
+    }
   });
 });

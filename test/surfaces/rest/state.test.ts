@@ -78,10 +78,25 @@ describe('content', () => {
     // A weak tag matches nothing, and neither does an empty list of strong ones.
     const current = (await get(padId)).headers.get('etag');
     expect((await put(padId, 'lost', `W/${current}`)).status).toBe(412);
-    for (const malformed of ['7', '"', '"a" b', ',', 'W/']) {
+    for (const malformed of ['7', '"', '"a" b', ',', 'W/', '"a""b"', '*, "0"', 'w/"0"', "'0'"]) {
       expect((await put(padId, 'lost', malformed)).status, malformed).toBe(422);
     }
     expect((await get(padId)).body.content).toBe('three');
+  });
+
+  it('is not sent again to who has it', async () => {
+    const padId = await newPad(rest);
+    const etag = (await put(padId, 'one')).headers.get('etag') ?? '';
+    const ask = (ifNoneMatch: string, method = 'GET') =>
+      rest.send(method, `/v1/scratchpads/${padId}/content`, { headers: { 'if-none-match': ifNoneMatch } });
+    for (const known of [etag, `W/${etag}`, `"0", ${etag}`, '*']) {
+      const { status, text, headers } = await ask(known);
+      expect([status, text, headers.get('etag')], known).toEqual([304, '', etag]);
+      expect((await ask(known, 'HEAD')).status).toBe(304);
+    }
+    expect((await ask('nonsense')).status).toBe(422);
+    await put(padId, 'two');
+    expect([(await ask(etag)).status, (await ask(etag)).body.content]).toEqual([200, 'two']);
   });
 
   it('loses no update of writers who all use If-Match', async () => {
