@@ -54,8 +54,6 @@ export interface AgentPlan {
 export interface AgentResult {
   /** `crashed`: a store failed, or there is a bug; the log has it. */
   outcome: LoopOutcome | { kind: 'crashed' };
-  /** The deltas of its content events, joined. */
-  output: string;
   appendedEntries: number;
   fetchedUrls: string[];
 }
@@ -63,7 +61,6 @@ export interface AgentResult {
 /** For what fails before an agent could be made. */
 export const crashedAgent: AgentResult = {
   outcome: { kind: 'crashed' },
-  output: '',
   appendedEntries: 0,
   fetchedUrls: [],
 };
@@ -149,7 +146,6 @@ export async function runAgent(dependencies: AgentDependencies, plan: AgentPlan)
   reporter.close();
   return {
     outcome,
-    output: reporter.said(),
     appendedEntries: scratchpad.appendedEntries(),
     fetchedUrls: session.fetchedUrls(),
   };
