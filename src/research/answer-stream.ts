@@ -30,7 +30,8 @@ export function createAnswerStream(sinks: AnswerStreamSinks): AnswerStream {
       else held += delta;
     },
     endTurn(isAnswer) {
-      if (held !== '') (isAnswer ? sinks.answer : sinks.aside)(held);
+      if (held !== '' && isAnswer) sinks.answer(held);
+      else if (held !== '') sinks.aside(held);
       held = '';
     },
   };
