@@ -202,6 +202,36 @@ describe('a research run', () => {
     expect(JSON.stringify(events)).not.toMatch(/tool_call|"s1"|"w1"|arguments|function/);
   });
 
+  it('tells of every call to the scratchpad that failed, also of one that never reached it', async () => {
+    const { tenant } = runtime;
+    runtime.supervisor(callsReply([delegate('s1', 'Look once')]), textReply('It stands.'));
+    runtime.worker(
+      'Look once',
+      callsReply([
+        { id: 'w1', name: 'append_scratchpad', arguments: '{"note": ' },
+        { id: 'w2', name: 'append_scratchpad', arguments: { note: 'x', scratchpad_id: 'sp_1' } },
+        update('w3', 'not for a worker'),
+        { id: 'w4', name: 'no_such_tool', arguments: {} },
+      ]),
+      callsReply([append('w5', 'Seen.')], { finishReason: 'length' }),
+      callsReply([append('w6', 'Seen.')]),
+      textReply('I have seen it.'),
+    );
+    const id = await startResearch(tenant.client, await createThread(tenant.client));
+    await runtime.idle();
+    const padId = (await readRun(runtime, id)).scratchpad!.id;
+    const events = runtime.eventsOf(id).flatMap((event) => (event.type === 'scratchpad' ? [event] : []));
+    expect(events.every(({ scratchpadId, originRunId }) => scratchpadId === padId && originRunId !== id)).toBe(true);
+    expect(events.map(({ tool, operation, state }) => [tool, operation, state].join(' '))).toEqual([
+      // Calls of one message run side by side: one that nobody may make needs no look at its arguments.
+      ...['UPDATE', 'APPEND', 'APPEND', 'APPEND'].flatMap((operation) =>
+        ['IN_PROGRESS', 'ERROR'].map((state) => `${operation.toLowerCase()}_scratchpad ${operation} ${state}`),
+      ),
+      ...['IN_PROGRESS', 'SUCCESS', 'COMPLETED'].map((state) => `append_scratchpad APPEND ${state}`),
+    ]);
+    expect(await readLedger(tenant.client, padId)).toHaveLength(1);
+  });
+
   it('says that the answer is being written with its first word, and never of what a supervisor says before a call', async () => {
     const { tenant } = runtime;
     const preamble = 'Before I go on, here is what the workers have found. '.repeat(40);
