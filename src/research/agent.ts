@@ -7,7 +7,7 @@ import { isSqlUnavailable } from '../shared/sql-errors.js';
 import type { CapabilityPlaceholder } from '../tools/assistant-tools.js';
 import { hydrateTools } from '../tools/hydrate.js';
 import { createScratchpadTools } from '../tools/scratchpad/scratchpad-tools.js';
-import type { Tool } from '../tools/tool-definition.js';
+import type { Tool, ToolResult } from '../tools/tool-definition.js';
 import { createToolbox } from '../tools/toolbox.js';
 import type { PageFetcher } from '../tools/web/fetch-page.js';
 import type { HtmlConverter } from '../tools/web/html-converter.js';
@@ -16,7 +16,7 @@ import { createWebSession } from '../tools/web/web-session.js';
 import { createWebTools } from '../tools/web/web-tools.js';
 import type { ConversationStore } from './conversation/conversation-message.js';
 import { lastTurnNote } from './prompts/last-turn-note.js';
-import type { Provider, ProviderTurn } from './provider/provider-types.js';
+import type { Provider, ProviderTurn, ToolCall } from './provider/provider-types.js';
 import type { RunEventPublisher } from './run-event.js';
 import { createRunReporter, type RunReporter } from './run-reporter.js';
 import { stopStatus } from './run-stop.js';
@@ -54,8 +54,6 @@ export interface AgentPlan {
 export interface AgentResult {
   /** `crashed`: a store failed, or there is a bug; the log has it. */
   outcome: LoopOutcome | { kind: 'crashed' };
-  /** The deltas of its content events, joined. */
-  output: string;
   appendedEntries: number;
   fetchedUrls: string[];
 }
@@ -63,7 +61,6 @@ export interface AgentResult {
 /** For what fails before an agent could be made. */
 export const crashedAgent: AgentResult = {
   outcome: { kind: 'crashed' },
-  output: '',
   appendedEntries: 0,
   fetchedUrls: [],
 };
@@ -115,6 +112,11 @@ export async function runAgent(dependencies: AgentDependencies, plan: AgentPlan)
       .catch((error: unknown) => logger.warn({ err: error }, 'could not store the turn count'));
   }
 
+  function callFinished(call: ToolCall, result: ToolResult): void {
+    reporter.listener.callFinished?.(call, result);
+    if (result.isRefusal) scratchpad.refused(call.name);
+  }
+
   async function converse(): Promise<AgentResult['outcome']> {
     if (run.threadId === null) return { kind: 'crashed' };
     try {
@@ -126,7 +128,7 @@ export async function runAgent(dependencies: AgentDependencies, plan: AgentPlan)
           tools: tools.map(withReadableFailures),
           onUnexpectedError: (tool, error) => logger.error({ err: error, tool }, 'a tool failed unexpectedly'),
         }),
-        listener: { ...reporter.listener, turnEnded },
+        listener: { ...reporter.listener, turnEnded, callFinished },
         signal,
         system: plan.system,
         taskId: run.taskMessageId,
@@ -149,7 +151,6 @@ export async function runAgent(dependencies: AgentDependencies, plan: AgentPlan)
   reporter.close();
   return {
     outcome,
-    output: reporter.said(),
     appendedEntries: scratchpad.appendedEntries(),
     fetchedUrls: session.fetchedUrls(),
   };

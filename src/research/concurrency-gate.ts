@@ -10,12 +10,14 @@ export function createConcurrencyGate(limit: number): ConcurrencyGate {
   let running = 0;
   const waiting: (() => void)[] = [];
 
-  function enter(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
+  function enter(ending: AbortSignal): Promise<void> {
+    ending.throwIfAborted();
     if (running < limit) {
       running++;
       return Promise.resolve();
     }
+    // One of its own for each that waits: a signal with dozens of listeners looks like a leak, and the process warns of it.
+    const signal = AbortSignal.any([ending]);
     return new Promise((resolve, reject) => {
       const admit = (): void => {
         signal.removeEventListener('abort', leaveQueue);

@@ -23,8 +23,6 @@ export interface WorkOrder extends DelegationInput {
 
 interface Options {
   maxWorkers: number;
-  /** Of the delegating run. */
-  signal: AbortSignal;
   runWorker: (order: WorkOrder) => Promise<WorkerResult>;
 }
 
@@ -52,7 +50,7 @@ function toToolResult({ run, appendedEntries, fetchedUrls }: WorkerResult): Tool
   return errorResult('CANCELLED', `The worker was cancelled. ${stays(appendedEntries)}`);
 }
 
-export function createDelegation({ maxWorkers, signal, runWorker }: Options): Delegation {
+export function createDelegation({ maxWorkers, runWorker }: Options): Delegation {
   const gate = createConcurrencyGate(maxWorkers);
   const workers = createWorkUnderWay();
   const fetched = new Set<string>();
@@ -69,7 +67,7 @@ export function createDelegation({ maxWorkers, signal, runWorker }: Options): De
   return {
     tool: {
       definition: delegateResearchTask,
-      async run(input) {
+      async run(input, { signal }) {
         if (delegations >= MOST_DELEGATIONS) {
           const reason = `This run has delegated ${MOST_DELEGATIONS} times, which is the most that it may. Answer with what is on the scratchpad.`;
           return errorResult('LIMIT_EXCEEDED', reason);

@@ -16,7 +16,7 @@ const failed = (code: RunErrorCode, message: string): RunEnd => ({ status: 'FAIL
 
 /** Text alone never makes a success, and what failed already keeps its own code. */
 function decide(kind: RunRow['kind'], result: AgentResult, { evidence, fetchedUrls }: Findings): RunEnd {
-  const { outcome, output, appendedEntries } = result;
+  const { outcome, appendedEntries } = result;
   if (outcome.kind === 'crashed')
     return failed('INTERNAL', 'Something unexpected happened; the log of the server says what.');
   if (outcome.kind === 'stopped') return { status: outcome.status };
@@ -28,8 +28,9 @@ function decide(kind: RunRow['kind'], result: AgentResult, { evidence, fetchedUr
   if (kind === 'RESEARCH' && evidence === 0) {
     return failed('NO_EVIDENCE', 'No worker that finished had appended anything to the scratchpad.');
   }
-  const citations = unverifiedCitations(output, fetchedUrls);
-  return { status: 'COMPLETED', output, unverifiedCitations: citations, lastMessage: outcome.text };
+  // The last turn alone: what was said before it is no answer.
+  const { text } = outcome;
+  return { status: 'COMPLETED', output: text, unverifiedCitations: unverifiedCitations(text, fetchedUrls) };
 }
 
 export function endOf(kind: RunRow['kind'], result: AgentResult, findings: Findings): RunEnd {

@@ -5,12 +5,15 @@ import type { Logger } from '../shared/logger.js';
 import type { NewRunEvent, RunEventPublisher } from './run-event.js';
 import type { RunEventLog, StreamAddress } from './run-event-log.js';
 
-/** What may wait for a Redis that is away, in characters of text and in events; then the oldest are given up. */
+/** What may wait while Redis is away, in characters of text and in events; then the oldest are given up. While it is there, nothing is. */
 const mostWaitingText = 4 * 1024 * 1024;
 const mostWaiting = 10_000;
+/** Of one event, in UTF-16 code units: what is longer becomes several. */
+const longestDelta = 65_536;
 /** Pieces of text wait this long for the next ones, to become one event. */
 const gatherMs = 40;
 const eventsAtOnce = 100;
+const textAtOnce = 1024 * 1024;
 const shortestRetryMs = 100;
 const longestRetryMs = 2000;
 /** Redis may be away this long; then what waits is given up. */
@@ -26,6 +29,18 @@ const sizeOf = (event: NewRunEvent): number =>
     ? event.delta.length
     : 200 + (event.type === 'scratchpad' ? (event.content?.text ?? event.entry?.content ?? '').length : 0);
 
+/** In pieces that one event may hold, none of which begins or ends within a surrogate pair. */
+function piecesOf(delta: string): string[] {
+  const pieces: string[] = [];
+  for (let start = 0; start < delta.length;) {
+    const end = start + longestDelta;
+    const splitsPair = /^[\uD800-\uDBFF][\uDC00-\uDFFF]/.test(delta.slice(end - 1, end + 1));
+    pieces.push(delta.slice(start, splitsPair ? end - 1 : end));
+    start += pieces.at(-1)?.length ?? longestDelta;
+  }
+  return pieces;
+}
+
 interface Dependencies {
   log: Pick<RunEventLog, 'append' | 'read'>;
   logger: Logger;
@@ -40,12 +55,14 @@ export function createRunEventPublisher(
   let waiting: NewRunEvent[] = [];
   let waitingText = 0;
   let isOver = false;
+  let isAway = false;
   let hasGivenUp = false;
   let lastKnown: number | undefined;
   let gathering: NodeJS.Timeout | undefined;
   let writing: Promise<void> | undefined;
 
   const giveUpOldest = (): void => {
+    if (!isAway) return;
     while (waiting.length > mostWaiting || waitingText > mostWaitingText) {
       const [oldest] = waiting.splice(0, 1);
       if (!oldest) return;
@@ -57,9 +74,15 @@ export function createRunEventPublisher(
   };
 
   const takeBatch = (): NewRunEvent[] => {
-    const batch = waiting.splice(0, eventsAtOnce);
-    for (const event of batch) waitingText -= sizeOf(event);
-    return batch;
+    let count = 0;
+    let text = 0;
+    for (const event of waiting.slice(0, eventsAtOnce)) {
+      if (count > 0 && text + sizeOf(event) > textAtOnce) break;
+      count += 1;
+      text += sizeOf(event);
+    }
+    waitingText -= text;
+    return waiting.splice(0, count);
   };
 
   /** An answer may be lost although the write was applied: a retry names the number before it. */
@@ -69,11 +92,12 @@ export function createRunEventPublisher(
       try {
         lastKnown ??= (await log.read(stream, 'now')).lastNumber;
         const outcome = await log.append(stream, batch, failures === 0 ? undefined : lastKnown);
+        isAway = false;
         if (outcome === 'over') isOver = true;
         else lastKnown = outcome;
         return;
       } catch (error) {
-        const isAway = error instanceof DomainError && error.code === 'UNAVAILABLE';
+        isAway = error instanceof DomainError && error.code === 'UNAVAILABLE';
         if (!isAway || ending.aborted || Date.now() - startedAt > giveUpMs) {
           logger.error({ err: error, runId: stream.runId, events: batch.length }, 'could not write events of a run');
           return;
@@ -98,16 +122,28 @@ export function createRunEventPublisher(
     writing ??= Promise.resolve().then(writeAll);
   };
 
+  function add(event: NewRunEvent): void {
+    const last = waiting.at(-1);
+    if (
+      last &&
+      isText(event) &&
+      isText(last) &&
+      last.type === event.type &&
+      last.originRunId === event.originRunId &&
+      last.delta.length + event.delta.length <= longestDelta
+    ) {
+      waiting[waiting.length - 1] = { ...last, delta: last.delta + event.delta };
+    } else {
+      waiting.push(event);
+    }
+    waitingText += sizeOf(event);
+  }
+
   return {
     publish(event) {
       if (isOver || ending.aborted) return;
-      const last = waiting.at(-1);
-      if (last && isText(event) && isText(last) && last.type === event.type && last.originRunId === event.originRunId) {
-        waiting[waiting.length - 1] = { ...last, delta: last.delta + event.delta };
-      } else {
-        waiting.push(event);
-      }
-      waitingText += sizeOf(event);
+      if (isText(event)) for (const delta of piecesOf(event.delta)) add({ ...event, delta });
+      else add(event);
       giveUpOldest();
       if (writing) return;
       if (isText(event)) gathering ??= setTimeout(startWriting, gatherMs).unref();

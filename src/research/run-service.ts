@@ -12,7 +12,7 @@ import { byteLength, nameText, storableText } from '../shared/text.js';
 import { lockIdleThread, threadIsBusy } from '../threads/idle-thread.js';
 import type { RunCancellation, RunDispatcher } from './run-cancellation.js';
 import { statusEventsOf, type RunEventRecord, type RunEvents, type StatusEventRecord } from './run-event.js';
-import { DEFAULT_MAX_WORKERS, MOST_WORKERS, RUN_MAX_TURNS } from './run-limits.js';
+import { DEFAULT_MAX_WORKERS, LEAST_RESEARCH_TURNS, MOST_WORKERS, RUN_MAX_TURNS } from './run-limits.js';
 import type { RunMetaData } from './run-store.js';
 
 const taskText = storableText.refine((text) => text.trim() !== '', 'must not be blank');
@@ -21,7 +21,13 @@ const newResearch = z.object({
   threadId: z.string(),
   question: taskText,
   model: nameText.nullish(),
-  maxTurns: z.int().min(1, 'must be at least 1').nullish(),
+  maxTurns: z
+    .int()
+    .min(
+      LEAST_RESEARCH_TURNS,
+      `must be at least ${LEAST_RESEARCH_TURNS}: one turn to delegate and one, in which no tool can be called, to answer`,
+    )
+    .nullish(),
   maxWorkers: z.int().min(1, 'must be at least 1').max(MOST_WORKERS, `must be at most ${MOST_WORKERS}`).nullish(),
 });
 
@@ -35,7 +41,7 @@ export interface ResearchInput {
   threadId: string;
   question: string;
   model?: string | null;
-  /** Caps the turns of the supervisor and of each worker. */
+  /** Caps the turns of the supervisor and of each worker; at least 2. */
   maxTurns?: number | null;
   maxWorkers?: number | null;
 }

@@ -20,9 +20,9 @@ export type RunErrorCode =
 
 /** How an execution ended. `turnCount` stays what it was when it is left out. */
 export type RunEnd = { turnCount?: number } &
-  /** `lastMessage`: what the last turn said, which becomes part of the conversation with this end and no other. */
+  /** `output`: what the last turn said, which becomes part of the conversation with this end and no other. */
   (
-    | { status: 'COMPLETED'; output: string; unverifiedCitations?: string[]; lastMessage?: string }
+    | { status: 'COMPLETED'; output: string; unverifiedCitations?: string[] }
     | { status: 'FAILED'; error: { code: RunErrorCode; message: string } }
     | { status: 'CANCELLED' | 'EXPIRED' }
   );
@@ -139,10 +139,10 @@ export function createRunStore({ prisma, now }: Dependencies): RunStore {
         const [row] = await transaction.run.updateManyAndReturn({ where, data });
         if (!row) return null;
         // In one step with the end: whoever runs next on this thread reads an answer that held, or none.
-        if (row.threadId !== null && end.lastMessage) {
+        if (row.threadId !== null && end.output !== '') {
           const { threadId } = row;
           await transaction.message.create({
-            data: { id: createId('message'), threadId, role: 'ASSISTANT', content: end.lastMessage },
+            data: { id: createId('message'), threadId, role: 'ASSISTANT', content: end.output },
           });
         }
         return row;

@@ -17,6 +17,8 @@ import { createWorkUnderWay } from './work-under-way.js';
 export interface RunScratchpad extends ScratchpadPort {
   /** How many entries this run has appended. */
   appendedEntries(): number;
+  /** Tells the stream of a call to one of its tools that was answered without it; of any other tool's it says nothing. */
+  refused(toolName: string): void;
   /** Resolves when nothing is under way any more: a cancelled call may still be writing. */
   settled(): Promise<void>;
 }
@@ -41,6 +43,8 @@ const toolOf: Record<Operation, string> = {
   UPDATE: updateScratchpad.name,
   APPEND: appendScratchpad.name,
 };
+
+const operations = Object.keys(toolOf) as Operation[];
 
 export function createRunScratchpad(options: Options): RunScratchpad {
   const { scratchpads, principal, metaData, runId, author, assistantId, reporter } = options;
@@ -104,7 +108,23 @@ export function createRunScratchpad(options: Options): RunScratchpad {
     }
   }
 
+  async function reportRefusal(operation: Operation): Promise<void> {
+    const scratchpadId = await resolvePad();
+    const call = { scratchpadId, operation, tool: toolOf[operation], assistantId };
+    reporter.scratchpad({ ...call, state: 'IN_PROGRESS', activity: scratchpadActivities[operation] });
+    reporter.scratchpad({
+      ...call,
+      state: 'ERROR',
+      activity: `${scratchpadActivities[operation]}: the call was refused`,
+    });
+  }
+
   return {
+    refused(toolName) {
+      const operation = operations.find((one) => toolOf[one] === toolName);
+      // Without a pad there is nothing that the event could name.
+      if (operation) underWay.track(reportRefusal(operation)).catch(() => undefined);
+    },
     read: () =>
       underWay.track(
         perform(

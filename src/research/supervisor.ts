@@ -23,7 +23,6 @@ export async function supervise(
   const delegationBy = (parentReporter: RunReporter): Delegation =>
     createDelegation({
       maxWorkers,
-      signal,
       runWorker: ({ name, task, requirements }) =>
         runWorker(dependencies, {
           parent: run,

@@ -1,6 +1,6 @@
 // Performs a run's steps: build the context, stream a turn, answer its calls, store, until step.ts says that it is over.
 import { toStorableText } from '../shared/text.js';
-import { errorResult, type ToolResult } from '../tools/tool-definition.js';
+import { refusal, type ToolResult } from '../tools/tool-definition.js';
 import type { Toolbox } from '../tools/toolbox.js';
 import { buildContext } from './conversation/build-context.js';
 import type { ConversationStore } from './conversation/conversation-message.js';
@@ -79,9 +79,7 @@ export async function runTurnLoop(options: TurnLoopOptions): Promise<LoopOutcome
   async function resultOf(planned: PlannedCall): Promise<ToolResult> {
     if (planned.kind === 'execute') listener.callStarted?.(planned.call);
     const result =
-      planned.kind === 'execute'
-        ? await toolbox.execute(planned.call, signal)
-        : errorResult(planned.code, planned.reason);
+      planned.kind === 'execute' ? await toolbox.execute(planned.call, signal) : refusal(planned.code, planned.reason);
     listener.callFinished?.(planned.call, result);
     return result;
   }

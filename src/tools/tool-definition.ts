@@ -20,6 +20,8 @@ export interface FunctionDefinition {
 export interface ToolResult {
   content: string;
   isError: boolean;
+  /** The call was answered without its tool: it could not be read, or may not be made. */
+  isRefusal?: true;
 }
 
 export interface ToolContext {
@@ -53,6 +55,12 @@ export const successResult = (content: string): ToolResult => ({ content, isErro
 export const errorResult = (code: string, message: string): ToolResult => ({
   content: JSON.stringify({ is_error: true, code, error: message }),
   isError: true,
+});
+
+/** The same for a call that reached no tool. */
+export const refusal = (code: string, message: string): ToolResult => ({
+  ...errorResult(code, message),
+  isRefusal: true,
 });
 
 /** A strict object schema: what every tool's input is made with. */

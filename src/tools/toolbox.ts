@@ -4,6 +4,7 @@ import { DomainError } from '../shared/errors.js';
 import { reservedToolNames } from './platform-tool-map.js';
 import {
   errorResult,
+  refusal,
   toFunctionDefinition,
   type FunctionDefinition,
   type Tool,
@@ -41,7 +42,8 @@ function parseArguments(text: string): { value: unknown } | undefined {
   }
 }
 
-const cancelled = (): ToolResult => errorResult('CANCELLED', 'The run ended before this call was finished.');
+const notFinished = 'The run ended before this call was finished.';
+const cancelled = (): ToolResult => errorResult('CANCELLED', notFinished);
 
 function untilAborted(work: Promise<ToolResult>, signal: AbortSignal): Promise<ToolResult> {
   return new Promise((resolve, reject) => {
@@ -60,18 +62,18 @@ export function createToolbox({ offered, tools, onUnexpectedError }: ToolboxOpti
 
   function refuse(name: string): ToolResult {
     return reservedToolNames.has(name)
-      ? errorResult('TOOL_NOT_PERMITTED', `${name} is not available to you.`)
-      : errorResult('UNKNOWN_TOOL', `There is no such tool. Available: ${[...permitted].join(', ') || 'none'}.`);
+      ? refusal('TOOL_NOT_PERMITTED', `${name} is not available to you.`)
+      : refusal('UNKNOWN_TOOL', `There is no such tool. Available: ${[...permitted].join(', ') || 'none'}.`);
   }
 
   async function run(tool: Tool, call: WrittenCall, signal: AbortSignal): Promise<ToolResult> {
     const written = parseArguments(call.arguments);
     if (!written) {
       const start = call.arguments.slice(0, 200);
-      return errorResult('INVALID_ARGUMENTS', `The arguments are not valid JSON. They began with: ${start}`);
+      return refusal('INVALID_ARGUMENTS', `The arguments are not valid JSON. They began with: ${start}`);
     }
     const input = tool.definition.input.safeParse(written.value);
-    if (!input.success) return errorResult('INVALID_ARGUMENTS', z.prettifyError(input.error));
+    if (!input.success) return refusal('INVALID_ARGUMENTS', z.prettifyError(input.error));
     return tool.run(input.data, { signal, callId: call.id });
   }
 
@@ -80,9 +82,11 @@ export function createToolbox({ offered, tools, onUnexpectedError }: ToolboxOpti
     async execute(call, signal) {
       const tool = permitted.has(call.name) ? byName.get(call.name) : undefined;
       if (!tool) return refuse(call.name);
-      if (signal.aborted) return cancelled();
+      if (signal.aborted) return refusal('CANCELLED', notFinished);
+      // One of its own: dozens of calls may wait side by side, and a signal with as many listeners looks like a leak.
+      const own = AbortSignal.any([signal]);
       try {
-        return await untilAborted(run(tool, call, signal), signal);
+        return await untilAborted(run(tool, call, own), own);
       } catch (error) {
         if (signal.aborted) return cancelled();
         if (error instanceof DomainError && error.code !== 'INTERNAL') return errorResult(error.code, error.message);

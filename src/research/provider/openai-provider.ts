@@ -1,6 +1,7 @@
 // The client of an OpenAI-compatible chat-completions endpoint: streamed, patient before the first byte, strict after it.
 import { setTimeout as sleepFor } from 'node:timers/promises';
 import OpenAI from 'openai';
+import { createByteLimit, createErrorBodyLimit } from './answer-limits.js';
 import { ProviderError, redact, toProviderFailure } from './provider-error.js';
 import type { Provider, ProviderRequest, ProviderTurn, TurnListener } from './provider-types.js';
 import { secretsOf } from './secret-filter.js';
@@ -80,10 +81,12 @@ export function createOpenAiProvider(options: ProviderOptions): Provider {
       fetch: async (input, init) => {
         // Not followed: where a provider sends us next, nobody has said that the conversation and the key may go.
         const response = await fetch(input, { ...init, redirect: 'manual' });
-        if (!response.ok || !response.body) return response;
-        const type = response.headers.get('content-type') ?? '';
+        const { body, status, headers } = response;
+        if (!body) return response;
+        if (!response.ok) return new Response(body.pipeThrough(createErrorBodyLimit()), { status, headers });
+        const type = headers.get('content-type') ?? '';
         if (/json|html/i.test(type)) {
-          await response.body.cancel();
+          await body.cancel();
           refusal.error = new ProviderError(
             'PROVIDER_PROTOCOL',
             'The model provider did not answer with a stream: check that LLM_BASE_URL is the base of its API.',
@@ -91,16 +94,11 @@ export function createOpenAiProvider(options: ProviderOptions): Provider {
           );
           throw refusal.error;
         }
-        const watched = response.body.pipeThrough(
-          new TransformStream<Uint8Array, Uint8Array>({
-            transform(bytes, controller) {
-              begun();
-              heard();
-              controller.enqueue(bytes);
-            },
-          }),
-        );
-        return new Response(watched, { status: response.status, headers: response.headers });
+        const limited = createByteLimit(() => {
+          begun();
+          heard();
+        });
+        return new Response(body.pipeThrough(limited), { status, headers });
       },
     });
     try {

@@ -13,6 +13,8 @@ interface GrowingCall {
 
 export interface ToolCallAssembly {
   add(fragment: CallFragment): void;
+  /** How many calls have begun. */
+  count(): number;
   /** The calls in the order in which they began, each with an id of its own. */
   finish(): ToolCall[];
 }
@@ -81,6 +83,8 @@ export function createToolCallAssembly(newCallId: () => string, secrets: readonl
       call.arguments = replaces ? fragment.arguments : call.arguments + fragment.arguments;
       return undefined;
     },
+
+    count: () => calls.length,
 
     finish() {
       const taken = new Set<string>();

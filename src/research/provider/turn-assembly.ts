@@ -1,12 +1,14 @@
 // Puts one turn together from a stream's chunks, and decides whether it ended as a turn must end.
 import { toStorableText } from '../../shared/text.js';
-import { readChunk } from './chunk-shape.js';
+import { MOST_TURN_CALLS, MOST_TURN_CHARACTERS, tooLong } from './answer-limits.js';
+import { readChunk, type ChunkContent } from './chunk-shape.js';
 import { ProviderError, redact } from './provider-error.js';
 import type { FinishReason, ProviderTurn, Reasoning, TurnListener } from './provider-types.js';
 import { createSecretFilter } from './secret-filter.js';
 import { createToolCallAssembly } from './tool-call-assembly.js';
 
 export interface TurnAssembly {
+  /** @throws ProviderError PROVIDER_PROTOCOL when the turn becomes larger than one may be; nothing of this chunk is told then */
   push(chunk: unknown): void;
   /** @throws ProviderError PROVIDER_PROTOCOL without a finish reason or with promised calls that never came; PROVIDER_ERROR for an abnormal end */
   finish(): ProviderTurn;
@@ -50,6 +52,7 @@ export function createTurnAssembly(
   const thoughts = createTextChannel(secrets, listener.onReasoning?.bind(listener));
   const calls = createToolCallAssembly(newCallId, secrets);
   let reasoningField: Reasoning['field'] | undefined;
+  let characters = 0;
   let reason: string | undefined;
 
   function finishReason(callCount: number): FinishReason {
@@ -75,15 +78,24 @@ export function createTurnAssembly(
     return callCount > 0 ? 'tool_calls' : 'stop';
   }
 
+  function checkSize({ text, reasoning, calls }: ChunkContent): void {
+    characters += text.length + (reasoning?.text.length ?? 0);
+    for (const { id = '', name = '', arguments: written = '' } of calls)
+      characters += id.length + name.length + written.length;
+    if (characters > MOST_TURN_CHARACTERS) throw tooLong(`it has more than ${MOST_TURN_CHARACTERS} characters`);
+  }
+
   return {
     push(chunk) {
       const content = readChunk(chunk);
+      checkSize(content);
       if (content.reasoning) {
         reasoningField ??= content.reasoning.field;
         thoughts.push(content.reasoning.text);
       }
       text.push(content.text);
       for (const fragment of content.calls) calls.add(fragment);
+      if (calls.count() > MOST_TURN_CALLS) throw tooLong(`it has more than ${MOST_TURN_CALLS} tool calls`);
       reason = content.finishReason ?? reason;
     },
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startCluster, type Cluster, type ServerProcess } from '../../support/cluster.js';
 import type { GraphqlClient } from '../../support/graphql-client.js';
 import { createThread, startResearch } from '../../support/operations.js';
+import { answerTo, expectAnsweredCalls } from '../../support/research-runtime.js';
 import {
   callsReply,
   chunkOf,
@@ -68,11 +69,18 @@ test('a run whose worker process is killed is lost within a minute, and its thre
     lastError: { code: 'WORKER_LOST' },
     childRuns: [{ status: 'FAILED', lastError: { code: 'WORKER_LOST' } }],
   });
-  const [left] = await cluster.psql<{ count: number }>('SELECT count(*)::int AS count FROM threads WHERE ephemeral');
-  expect(left).toEqual({ count: 0 });
+  const [left] = await cluster.psql('SELECT count(*)::int AS threads FROM threads WHERE ephemeral');
+  expect(left).toEqual({ threads: 0 });
+  const [assistants] = await cluster.psql('SELECT count(*)::int AS assistants FROM assistants WHERE ephemeral');
+  expect(assistants).toEqual({ assistants: 0 });
   model.script(hang);
   const next = await startResearch(client, threadId);
   await until('the next one is at work', () => model.requests.length === 3);
+  // What the lost run left unanswered was closed before the next one asked anything, for good.
+  expectAnsweredCalls(model.requests);
+  expect(answerTo(model.requests[2]!, 'call_1')).toContain('INTERRUPTED');
+  const tools = await cluster.psql(`SELECT tool_call_id, is_error FROM messages WHERE role = 'TOOL'`);
+  expect(tools).toEqual([{ tool_call_id: 'call_1', is_error: true }]);
   const startedAt = Date.now();
   await client.run('mutation ($id: ID!) { cancelRun(input: { runId: $id }) { run { id } } }', { id: next });
   await until('it is cancelled', async () => (await read(next)).status === 'CANCELLED', 2000);

@@ -123,6 +123,24 @@ describe('a delegation', () => {
     expect(tasks.map((task) => resultOf(task).report)).toEqual(tasks.map((task) => `report ${task}`));
   });
 
+  it('waits in any number without a warning of the process, and its run can still be cancelled', async () => {
+    const warnings: Error[] = [];
+    const hear = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', hear);
+    const calls = Array.from({ length: 30 }, (_, place) => delegate(`d${place}`, `task ${place} of many`));
+    runtime.supervisor(callsReply(calls));
+    runtime.worker('task 0 of many', { chunks: [chunkOf({ content: 'Hm' })], ending: 'hang' });
+    const id = await startResearch(runtime.tenant.client, await createThread(runtime.tenant.client), { maxWorkers: 1 });
+    await until('the first is at work', () => runtime.model.requests.length === 2);
+    await runtime.tenant.client.run('mutation ($id: ID!) { cancelRun(input: { runId: $id }) { run { id } } }', { id });
+    await runtime.idle();
+    expect(await readRun(runtime, id)).toMatchObject({ status: 'CANCELLED', childRuns: [{ status: 'CANCELLED' }] });
+    // A warning is emitted with the next tick.
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', hear);
+    expect(warnings).toEqual([]);
+  });
+
   it('is a success for a worker that recovers from every tool error', async () => {
     const { web } = runtime;
     runtime.supervisor(callsReply([delegate('d', 'recover')]), textReply('Recovered.'));

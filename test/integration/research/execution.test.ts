@@ -202,13 +202,45 @@ describe('a research run', () => {
     expect(JSON.stringify(events)).not.toMatch(/tool_call|"s1"|"w1"|arguments|function/);
   });
 
-  it('does not say that the answer is being written while more is delegated', async () => {
+  it('tells of every call to the scratchpad that failed, also of one that never reached it', async () => {
     const { tenant } = runtime;
+    runtime.supervisor(callsReply([delegate('s1', 'Look once')]), textReply('It stands.'));
+    runtime.worker(
+      'Look once',
+      callsReply([
+        { id: 'w1', name: 'append_scratchpad', arguments: '{"note": ' },
+        { id: 'w2', name: 'append_scratchpad', arguments: { note: 'x', scratchpad_id: 'sp_1' } },
+        update('w3', 'not for a worker'),
+        { id: 'w4', name: 'no_such_tool', arguments: {} },
+      ]),
+      callsReply([append('w5', 'Seen.')], { finishReason: 'length' }),
+      callsReply([append('w6', 'Seen.')]),
+      textReply('I have seen it.'),
+    );
+    const id = await startResearch(tenant.client, await createThread(tenant.client));
+    await runtime.idle();
+    const padId = (await readRun(runtime, id)).scratchpad!.id;
+    const events = runtime.eventsOf(id).flatMap((event) => (event.type === 'scratchpad' ? [event] : []));
+    expect(events.every(({ scratchpadId, originRunId }) => scratchpadId === padId && originRunId !== id)).toBe(true);
+    expect(events.map(({ tool, operation, state }) => [tool, operation, state].join(' '))).toEqual([
+      // Calls of one message run side by side: one that nobody may make needs no look at its arguments.
+      ...['UPDATE', 'APPEND', 'APPEND', 'APPEND'].flatMap((operation) =>
+        ['IN_PROGRESS', 'ERROR'].map((state) => `${operation.toLowerCase()}_scratchpad ${operation} ${state}`),
+      ),
+      ...['IN_PROGRESS', 'SUCCESS', 'COMPLETED'].map((state) => `append_scratchpad APPEND ${state}`),
+    ]);
+    expect(await readLedger(tenant.client, padId)).toHaveLength(1);
+  });
+
+  it('says that the answer is being written with its first word, and never of what a supervisor says before a call', async () => {
+    const { tenant } = runtime;
+    const preamble = 'Before I go on, here is what the workers have found. '.repeat(40);
     runtime.supervisor(
-      callsReply([delegate('s1', 'Look once')]),
+      callsReply([delegate('s1', 'Look once')], { text: preamble }),
       callsReply([readPad('s2')]),
-      callsReply([delegate('s3', 'Look twice')]),
+      callsReply([delegate('s3', 'Look twice')], { text: preamble }),
       callsReply([readPad('s4')]),
+      callsReply([readPad('s5')], { text: preamble }),
       textReply('It stands there.'),
     );
     for (const task of ['Look once', 'Look twice']) {
@@ -216,32 +248,67 @@ describe('a research run', () => {
     }
     const id = await startResearch(tenant.client, await createThread(tenant.client));
     await runtime.idle();
-    const phases = runtime.eventsOf(id).flatMap((event) => (event.type === 'status' ? [event.phase] : []));
+    const events = runtime.eventsOf(id);
+    const phases = events.flatMap((event) => (event.type === 'status' ? [event.phase] : []));
     expect(phases.filter((phase) => phase === 'DELEGATED' || phase === 'SYNTHESISING')).toEqual([
       'DELEGATED',
       'DELEGATED',
       'SYNTHESISING',
     ]);
+    const place = events.findIndex((event) => event.type === 'status' && event.phase === 'SYNTHESISING');
+    expect(events[place + 1]).toMatchObject({ type: 'content', delta: 'It stands there.' });
   });
 
-  it('streams the answer while it is being written, and counts a long preamble that went out as said', async () => {
+  it('has one answer, whatever was said before the calls: in its output, in its events, on its thread, in a report', async () => {
     const { tenant } = runtime;
-    const preamble = 'Before I go on, here is what the workers have found. '.repeat(8);
-    const answer = 'And now the whole of it, in every detail that anybody may ask for. '.repeat(10);
+    const chatter = 'CHATTER before a call, and much of it. '.repeat(60);
     runtime.supervisor(
-      callsReply([delegate('s1', 'Look once')], { text: 'A long plan that is no part of the answer. '.repeat(20) }),
-      callsReply([readPad('s2')]),
-      callsReply([readPad('s3')], { text: preamble }),
-      { ...textReply(answer), chunks: textReply(answer).chunks!.slice(0, -1), ending: 'hang' },
+      callsReply([delegate('s1', 'Look once')], { text: chatter }),
+      callsReply([readPad('s2')], { text: chatter }),
+      callsReply([readPad('s3')], { text: chatter }),
+      textReply('It stands there.'),
     );
+    runtime.worker(
+      'Look once',
+      callsReply([append('w1', 'Seen.')], { text: chatter }),
+      callsReply([readPad('w2')], { text: chatter }),
+      textReply('I have seen it.'),
+    );
+    const threadId = await createThread(tenant.client);
+    const id = await startResearch(tenant.client, threadId);
+    await runtime.idle();
+    const run = await readRun(runtime, id);
+    const worker = run.childRuns[0]!;
+    expect([run.output, worker.output]).toEqual(['It stands there.', 'I have seen it.']);
+    const tellOf = (type: 'content' | 'reasoning', origin: string): string =>
+      runtime
+        .eventsOf(id)
+        .flatMap((event) => (event.type === type && event.originRunId === origin ? [event.delta] : []))
+        .join('');
+    expect([tellOf('content', id), tellOf('content', worker.id)]).toEqual([run.output, worker.output]);
+    expect([tellOf('reasoning', id), tellOf('reasoning', worker.id)]).toEqual([chatter.repeat(3), chatter.repeat(2)]);
+    expect((await messagesOf(threadId)).at(-1)).toEqual({ role: 'ASSISTANT', content: run.output });
+    expect(JSON.parse(answerTo(runtime.model.requests.findLast(isSupervisor)!, 's1'))).toMatchObject({
+      report: 'I have seen it.',
+    });
+  });
+
+  it('streams its answer while it is being written where it can be nothing else', async () => {
+    const { tenant } = runtime;
+    const answer = 'Here is the whole of it, in every detail that anybody may ask for. '.repeat(10);
+    runtime.supervisor(callsReply([delegate('s1', 'Look once')]), {
+      ...textReply(answer),
+      chunks: textReply(answer).chunks!.slice(0, -1),
+      ending: 'hang',
+    });
     runtime.worker('Look once', callsReply([append('w1', 'Seen.')]), textReply('Seen.'));
-    const id = await startResearch(tenant.client, await createThread(tenant.client));
+    const id = await startResearch(tenant.client, await createThread(tenant.client), { maxTurns: 2 });
     const said = (): string =>
       runtime
         .eventsOf(id)
         .flatMap((event) => (event.type === 'content' && event.originRunId === id ? [event.delta] : []))
         .join('');
-    await expect.poll(said, { timeout: 10_000 }).toBe(`${preamble}\n\n${answer}`);
+    await expect.poll(said, { timeout: 10_000 }).toBe(answer);
     await tenant.client.run('mutation ($id: ID!) { cancelRun(input: { runId: $id }) { run { id } } }', { id });
     await runtime.idle();
     expect((await readRun(runtime, id)).status).toBe('CANCELLED');

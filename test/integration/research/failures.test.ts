@@ -236,7 +236,8 @@ describe('every call', () => {
     const reads = events.flatMap((event) =>
       event.type === 'scratchpad' && event.operation === 'READ' ? [event.state] : [],
     );
-    expect(reads).toEqual(['IN_PROGRESS', 'ERROR']);
+    // One failed, and one was refused.
+    expect(reads).toEqual(['IN_PROGRESS', 'ERROR', 'IN_PROGRESS', 'ERROR']);
   });
 });
 

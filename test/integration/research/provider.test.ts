@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startLoopbackServer } from '../../../script/demo.d/loopback-server.js';
+import { MOST_TURN_CALLS, MOST_TURN_CHARACTERS } from '../../../src/research/provider/answer-limits.js';
 import { createOpenAiProvider, type FailedTry } from '../../../src/research/provider/openai-provider.js';
 import { ProviderError } from '../../../src/research/provider/provider-error.js';
 import type { ProviderRequest } from '../../../src/research/provider/provider-types.js';
@@ -10,6 +11,7 @@ import {
   errorReply,
   startScriptedModelServer,
   textReply,
+  type Reply,
   type ScriptedModelServer,
 } from '../../support/scripted-model-server.js';
 
@@ -280,6 +282,61 @@ describe('a failure after the first byte', () => {
     const turn = createProvider({ silenceTimeoutMs: 100 }).streamTurn(question, {}, never);
     await expect(turn).rejects.toMatchObject({ code: 'PROVIDER_ERROR', message: expect.stringContaining('silent') });
     await model.requests[0]!.hungUp;
+  });
+});
+
+describe('an answer without end', () => {
+  const piece = 'and so on, '.repeat(1000);
+  const endless = (delta: (index: number) => object): Reply => ({
+    chunks: Array.from({ length: 200 }, (_, index) => chunkOf(delta(index))),
+    ending: 'hang',
+  });
+
+  it.each<[string, Reply, string]>([
+    ['text', endless(() => ({ content: piece })), `${MOST_TURN_CHARACTERS} characters`],
+    ['thoughts', endless(() => ({ reasoning_content: piece })), `${MOST_TURN_CHARACTERS} characters`],
+    [
+      'the arguments of a call',
+      endless(() => ({ tool_calls: [{ index: 0, id: 'a', function: { name: 'note', arguments: piece } }] })),
+      `${MOST_TURN_CHARACTERS} characters`,
+    ],
+    [
+      'calls',
+      endless((index) => ({ tool_calls: [{ index, id: `c${index}`, function: { name: 'note', arguments: '{}' } }] })),
+      `${MOST_TURN_CALLS} tool calls`,
+    ],
+    ['one line', { chunks: Array.from({ length: 100 }, () => 'x'.repeat(100_000)), ending: 'hang' }, 'one line of it'],
+  ])('is broken off with an error that says so, and not asked for again: %s', async (_what, reply, reason) => {
+    model.script(reply);
+    let told = 0;
+    const listener = {
+      onText: (delta: string) => void (told += delta.length),
+      onReasoning: (delta: string) => void (told += delta.length),
+    };
+    const error = await failureOf(createProvider().streamTurn(question, listener, never));
+    expect(error).toMatchObject({ code: 'PROVIDER_PROTOCOL', message: expect.stringContaining(reason) as string });
+    expect(told).toBeLessThanOrEqual(MOST_TURN_CHARACTERS);
+    await model.requests[0]!.hungUp;
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it('is no hindrance when it is an error that never ends', async () => {
+    let hungUp = 0;
+    const server = await startLoopbackServer((_request, response) => {
+      response.writeHead(400, { 'content-type': 'text/plain' });
+      response.on('close', () => (hungUp += 1));
+      for (let count = 0; count < 100; count++) response.write('no, '.repeat(1000));
+    });
+    const error = await failureOf(createProvider({ baseUrl: server.url }).streamTurn(question, {}, never));
+    expect(error).toMatchObject({ code: 'PROVIDER_ERROR', status: 400 });
+    await expect.poll(() => hungUp).toBe(1);
+    await server.close();
+  });
+
+  it('is none at the limit', async () => {
+    const text = 'é'.repeat(MOST_TURN_CHARACTERS);
+    model.script({ chunks: [chunkOf({ content: text }, 'stop')], done: true });
+    expect((await createProvider().streamTurn(question, {}, never)).text).toBe(text);
   });
 });
 

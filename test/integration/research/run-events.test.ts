@@ -53,7 +53,7 @@ interface ServerProcess {
 }
 
 /** Streams over connections of their own, as one process has them. */
-async function openProcess(ttlSeconds = 100): Promise<ServerProcess> {
+async function openProcess(ttlSeconds = 100, logger = silent): Promise<ServerProcess> {
   const redis = await openRedis({ redisUrl: server.url }, silent);
   const events = createRunEvents({
     redis,
@@ -61,7 +61,7 @@ async function openProcess(ttlSeconds = 100): Promise<ServerProcess> {
     ttlSeconds,
     quietSeconds: 50,
     now: () => new Date(),
-    logger: silent,
+    logger,
   });
   return {
     redis,
@@ -170,6 +170,30 @@ describe('a stream', () => {
     expect(events.filter(({ originRunId }) => originRunId === worker.id)).toHaveLength(5);
     expect(events.length).toBeLessThan(40);
   });
+
+  test('loses nothing of what is said at once, however much: events are of a bounded length, and no character is cut in two', async () => {
+    const run = newRun();
+    const worker = newRun(run);
+    const publisher = one.events.publisher(run);
+    // 9 Mi characters, more than may wait while Redis is away; the pairs begin at an odd place.
+    const long = `x${'\u{1F41F}'.repeat(1024 * 1024)}`;
+    const whole = [0, 1, 2, 3].map((index) => `${index}${long}`);
+    whole.forEach((delta) => publisher.publish(text(run, delta)));
+    publisher.publish(text(worker, long));
+    publisher.publish(terminalEventOf(end(run, 'COMPLETED'), new Date()));
+    await publisher.flush();
+    const events = await readAll(await one.events.subscribe(addressOf(run), { after: '' }));
+    const own = events.filter((event) => event.type === 'content' && event.originRunId === run.id).map(said);
+    expect(own.join('') === whole.join('')).toBe(true);
+    expect(
+      events
+        .filter(({ originRunId }) => originRunId === worker.id)
+        .map(said)
+        .join('') === long,
+    ).toBe(true);
+    expect(events.map(said).every((delta) => delta.isWellFormed() && delta.length <= 65_536)).toBe(true);
+    expect(events.at(-1)).toMatchObject({ phase: 'FINISHED' });
+  }, 30_000);
 
   test('begins with now without a cursor, and completes at once when the run has ended', async () => {
     const run = newRun();
@@ -399,6 +423,30 @@ describe('with Redis away', () => {
     expect((await whole).slice(0, -1).map(said)).toEqual(Array.from({ length: 451 }, (_, index) => String(index)));
     await process.close();
   });
+
+  test('the oldest events are given up when too many wait, and the log says why', async () => {
+    const log: string[] = [];
+    const process = await openProcess(100, createLogger('warn', { write: (line) => void log.push(line) }));
+    const run = newRun();
+    const publisher = process.events.publisher(run);
+    publisher.publish(status(run, 'before'));
+    await publisher.flush();
+    await server.kill();
+    publisher.publish(status(run, 'away'));
+    await publisher.flush();
+    for (let index = 0; index < 100; index += 1) publisher.publish(text(run, String(index % 10).repeat(65_536)));
+    expect(log.filter((line) => line.includes('Redis is away'))).toHaveLength(1);
+    await server.restart();
+    publisher.publish(status(run, 'after'));
+    await until('written', async () => (await server.client().lindex(keyOf(run), -1))?.includes('after') === true);
+    await process.events.seal(end(run, 'COMPLETED'));
+    const events = await readAll(await process.events.subscribe(addressOf(run), { after: '' }));
+    const texts = events.filter(({ type }) => type === 'content');
+    expect(texts.length).toBeGreaterThan(50);
+    expect(texts.length).toBeLessThanOrEqual(64);
+    expect(texts.at(-1)).toMatchObject({ delta: '9'.repeat(65_536) });
+    await process.close();
+  }, 30_000);
 
   test('a subscription is refused, soon', async () => {
     const process = await openProcess();

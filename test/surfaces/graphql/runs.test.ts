@@ -139,6 +139,7 @@ describe('a start', () => {
       [{ question: 'a\u0000b' }, 'BAD_USER_INPUT'],
       [{ question: 'é'.repeat(501) }, 'LIMIT_EXCEEDED'],
       [{ maxTurns: 0 }, 'BAD_USER_INPUT'],
+      [{ maxTurns: 1 }, 'BAD_USER_INPUT'],
       [{ maxWorkers: 0 }, 'BAD_USER_INPUT'],
       [{ maxWorkers: 11 }, 'BAD_USER_INPUT'],
       [{ model: ' ' }, 'BAD_USER_INPUT'],

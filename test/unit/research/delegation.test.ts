@@ -8,7 +8,6 @@ it('answers a call beyond the most delegations of a run with an error that says 
   const { signal } = new AbortController();
   const delegation = createDelegation({
     maxWorkers: 10,
-    signal,
     runWorker({ name }) {
       started.push(name);
       return Promise.resolve({ run: null, appendedEntries: 0, fetchedUrls: [] });

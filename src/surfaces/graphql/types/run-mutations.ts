@@ -38,7 +38,7 @@ export function addRunMutations(builder: Builder, run: RunRef): void {
       model: t.string({ description: "Absent: the server's own (LLM_MODEL)." }),
       maxTurns: t.int({
         description:
-          'Lowers the budgets of the supervisor (at most 24 turns, whatever is said here) and of each worker (at most 8).',
+          'Lowers the budgets of the supervisor (at most 24 turns, whatever is said here) and of each worker (at most 8). At least 2: one to delegate, one to answer.',
       }),
       maxWorkers: t.int({ description: 'Workers side by side: at least 1, at most 10, 3 unless told.' }),
     }),
