@@ -9,11 +9,14 @@ import { isForeignKeyViolation } from '../shared/sql-errors.js';
 import { jsonObject, type JsonObject } from '../shared/json.js';
 
 const newThread = z.object({ metaData: jsonObject.nullish() });
+const metaDataChange = z.object({ metaData: jsonObject });
 
 export interface ThreadService {
   /** Null for what is not there, not the principal's, or no thread id. */
   find(principal: Principal, threadId: string, query?: Prisma.ThreadDefaultArgs): Promise<Thread | null>;
   create(principal: Principal, input: { metaData?: JsonObject | null }): Promise<Thread>;
+  /** Replaces the metadata as a whole. @throws DomainError NOT_FOUND */
+  updateMetaData(principal: Principal, threadId: string, metaData: JsonObject): Promise<Thread>;
   /** Cancels its active run, then takes its messages, its scratchpad and its runs along, in SQL and in Redis. @throws DomainError NOT_FOUND */
   delete(principal: Principal, threadId: string): Promise<string>;
   count(principal: Principal): Promise<number>;
@@ -47,6 +50,16 @@ export function createThreadService({ prisma, cancelRuns, purgeOwner }: Dependen
         if (isForeignKeyViolation(error)) throw unauthenticated();
         throw error;
       }
+    },
+
+    async updateMetaData(principal, threadId, metaData) {
+      const { userId } = requireOwner(principal);
+      const data = parseInput(metaDataChange, { metaData });
+      if (!isId('thread', threadId)) throw notFound();
+      const where = { id: threadId, ...visibleTo(userId) };
+      const [thread] = await prisma.thread.updateManyAndReturn({ where, data });
+      if (!thread) throw notFound();
+      return thread;
     },
 
     async delete(principal, threadId) {
