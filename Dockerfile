@@ -4,7 +4,7 @@ FROM node:20-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-progress
-COPY prisma.config.ts tsconfig.json tsconfig.build.json ./
+COPY prisma.config.ts tsconfig.json tsconfig.build.json tsconfig.client.json ./
 COPY script/generate script/build script/
 COPY prisma prisma
 COPY src src

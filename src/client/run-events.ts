@@ -1,66 +1,30 @@
 // One run as a client sees it: started, watched over reconnects without a gap, asked for its result.
-import { setTimeout as sleep } from 'node:timers/promises';
-import { ConnectionError, GraphqlError, type GraphqlClient } from './graphql-client.js';
+import { ScratchpadError } from './client-error.js';
+import type { CallOptions, GraphqlClient } from './graphql-client.js';
+import {
+  cancelRunOperation,
+  createThreadOperation,
+  runEventsOperation,
+  runOperation,
+  startResearchOperation,
+  type RunEventsSubscription,
+  type RunQuery,
+} from './operations.js';
+import { performed } from './performed.js';
+import { resumed, type FollowOptions } from './resumed.js';
 
-interface EventBase {
-  cursor: string;
-  runId: string;
-  /** The run that did it: the watched one, or a worker that it delegated to. */
-  originRunId: string;
-  occurredAt: string;
-}
+/** The server names the run in every event of a run's stream; the type that it shares with a scratchpad's stream does not say so. */
+type OfRun<Event> = Event extends object
+  ? Omit<Event, 'runId' | 'originRunId'> & { runId: string; originRunId: string }
+  : never;
+export type RunEvent = OfRun<RunEventsSubscription['runEvents']>;
 
-export type RunEvent = EventBase &
-  (
-    | { __typename: 'ResearchStatusEvent'; phase: string; activity: string; state: string; tool: string | null }
-    | {
-        __typename: 'ScratchpadEvent';
-        operation: string;
-        state: string;
-        tool: string | null;
-        assistantId: string | null;
-        entry: { id: string; content: string; author: string | null; runId: string | null } | null;
-        content: { text: string } | null;
-      }
-    | { __typename: 'ContentEvent' | 'ReasoningEvent'; delta: string }
-  );
+export type RunResult = NonNullable<RunQuery['run']>;
 
-const eventsDocument = `subscription ($runId: ID!, $after: String) {
-  runEvents(runId: $runId, after: $after) {
-    __typename cursor runId originRunId occurredAt
-    ... on ResearchStatusEvent { phase activity state tool }
-    ... on ScratchpadEvent {
-      operation state tool assistantId
-      entry { id content author runId }
-      content { text }
-    }
-    ... on ContentEvent { delta }
-    ... on ReasoningEvent { delta }
-  }
-}`;
-
-export interface RunResult {
-  id: string;
-  status: 'QUEUED' | 'IN_PROGRESS' | 'COMPLETED' | 'FAILED' | 'CANCELLED' | 'EXPIRED';
-  output: string | null;
-  unverifiedCitations: string[];
-  lastError: { code: string; message: string } | null;
-  turnCount: number;
-  childRuns: { id: string; status: string; task: string; lastError: { code: string; message: string } | null }[];
-}
-
-const resultDocument = `query ($runId: ID!) {
-  run(id: $runId) {
-    id status output unverifiedCitations turnCount
-    lastError { code message }
-    childRuns { id status task lastError { code message } }
-  }
-}`;
-
-/** @throws GraphqlError; ConnectionError */
-export async function fetchRun(client: GraphqlClient, runId: string): Promise<RunResult> {
-  const { run } = await client.request<{ run: RunResult | null }>(resultDocument, { runId });
-  if (!run) throw new GraphqlError([{ message: `There is no run ${runId}.`, extensions: { code: 'NOT_FOUND' } }]);
+/** @throws ScratchpadError, of which NOT_FOUND says that there is no such run */
+export async function fetchRun(client: GraphqlClient, runId: string, options?: CallOptions): Promise<RunResult> {
+  const { run } = await performed(client, runOperation, { id: runId }, options);
+  if (!run) throw new ScratchpadError('NOT_FOUND', `There is no run ${runId}.`);
   return run;
 }
 
@@ -68,80 +32,62 @@ export const hasEnded = ({ status }: Pick<RunResult, 'status'>): boolean =>
   status !== 'QUEUED' && status !== 'IN_PROGRESS';
 
 export interface ResearchWishes {
-  model?: string;
-  maxTurns?: number;
-  maxWorkers?: number;
+  model?: string | undefined;
+  maxTurns?: number | undefined;
+  maxWorkers?: number | undefined;
+  /** Where the question goes. Default: a thread of its own. */
+  threadId?: string | undefined;
 }
 
-/** On a thread of its own. @throws GraphqlError, of which UNAVAILABLE says that there is no model; ConnectionError */
+/** @throws ScratchpadError, of which UNAVAILABLE says that there is no model */
 export async function startResearch(
   client: GraphqlClient,
   question: string,
-  wishes: ResearchWishes = {},
+  { threadId: given, ...wishes }: ResearchWishes = {},
+  options?: CallOptions,
 ): Promise<{ runId: string; threadId: string }> {
-  const { createThread } = await client.request<{ createThread: { thread: { id: string } } }>(
-    'mutation { createThread(input: {}) { thread { id } } }',
-  );
-  const threadId = createThread.thread.id;
-  const { startResearch } = await client.request<{ startResearch: { run: { id: string } } }>(
-    'mutation ($input: StartResearchInput!) { startResearch(input: $input) { run { id } } }',
-    { input: { threadId, question, ...wishes } },
-  );
+  const threadId = given ?? (await performed(client, createThreadOperation, {}, options)).createThread.thread.id;
+  const { startResearch } = await performed(client, startResearchOperation, { threadId, question, ...wishes }, options);
   return { runId: startResearch.run.id, threadId };
 }
 
-export async function cancelRun(client: GraphqlClient, runId: string): Promise<void> {
-  await client.request('mutation ($runId: ID!) { cancelRun(input: { runId: $runId }) { run { id } } }', { runId });
+/** What has ended stays as it is. */
+export async function cancelRun(client: GraphqlClient, runId: string, options?: CallOptions): Promise<void> {
+  await performed(client, cancelRunOperation, { id: runId }, options);
 }
 
-export interface WatchOptions {
-  signal?: AbortSignal;
-  /** Called before each new attempt, with what went wrong. */
-  onReconnect?: (reason: string) => void;
-  /** How long the server may stay away. */
-  patienceMs?: number;
+export interface WatchOptions extends FollowOptions {
+  /** Only what comes behind this cursor. Default: from the first event. */
+  after?: string | undefined;
+  /** How long the server may stay away. Default 2 minutes. */
+  patienceMs?: number | undefined;
 }
-
-const passingCodes = new Set(['UNAVAILABLE', 'SUBSCRIBER_TOO_SLOW', 'INTERNAL', 'RATE_LIMITED']);
-const mayPass = (error: unknown): error is Error =>
-  error instanceof ConnectionError || (error instanceof GraphqlError && passingCodes.has(error.code ?? ''));
-
-const firstDelayMs = 250;
-const longestDelayMs = 5000;
 
 /**
  * Every event of a root run from its first one to its terminal one, each once, whatever happens to the connection meanwhile. Ends early when the
  * signal is aborted, and when the run has ended but its events are not kept any more.
- * @throws GraphqlError for what waiting does not mend; ConnectionError when the server stays away
+ * @throws ScratchpadError for what waiting does not mend, and when the server stays away
  */
-export async function* watchRun(
+export function watchRun(
   client: GraphqlClient,
   runId: string,
-  { signal, onReconnect, patienceMs = 120_000 }: WatchOptions = {},
+  { after = '', patienceMs = 120_000, ...options }: WatchOptions = {},
 ): AsyncGenerator<RunEvent, undefined> {
-  let cursor = '';
-  let awaySince = Infinity;
-  let delayMs = firstDelayMs;
-  for (;;) {
-    try {
-      const variables = { runId, after: cursor };
-      for await (const { runEvents } of client.subscribe<{ runEvents: RunEvent }>(eventsDocument, variables, signal)) {
-        ({ cursor } = runEvents);
-        [awaySince, delayMs] = [Infinity, firstDelayMs];
-        yield runEvents;
-        const isStatus = runEvents.__typename === 'ResearchStatusEvent';
-        if (isStatus && runEvents.phase === 'FINISHED' && runEvents.originRunId === runId) return undefined;
-      }
-      // A server that shuts down completes its subscriptions, too.
-      if (signal?.aborted || hasEnded(await fetchRun(client, runId))) return undefined;
-      onReconnect?.('The server ended the subscription before the run.');
-    } catch (error) {
-      if (signal?.aborted) return undefined;
-      awaySince = Math.min(awaySince, Date.now());
-      if (!mayPass(error) || Date.now() - awaySince > patienceMs) throw error;
-      onReconnect?.(error.message);
-    }
-    await sleep(delayMs, undefined, signal ? { signal } : {}).catch(() => {});
-    delayMs = Math.min(delayMs * 2, longestDelayMs);
-  }
+  return resumed<RunEvent>(
+    {
+      begin: () => after,
+      async *open(cursor, connection) {
+        const results = client.subscribe<{ runEvents: RunEvent }>(
+          runEventsOperation,
+          { id: runId, after: cursor },
+          connection,
+        );
+        for await (const { runEvents } of results) yield runEvents;
+      },
+      isLast: (event) =>
+        event.__typename === 'ResearchStatusEvent' && event.phase === 'FINISHED' && event.originRunId === runId,
+      isOver: async () => hasEnded(await fetchRun(client, runId, options)),
+    },
+    { ...options, patienceMs },
+  );
 }

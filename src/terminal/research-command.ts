@@ -1,5 +1,6 @@
 // `cli research`: one run against a server, shown as it happens, with an exit code that says whether it completed.
-import { GraphqlError, type GraphqlClient } from '../client/graphql-client.js';
+import { ScratchpadError } from '../client/client-error.js';
+import type { GraphqlClient } from '../client/graphql-client.js';
 import {
   cancelRun,
   fetchRun,
@@ -54,7 +55,7 @@ function conclude(run: RunResult, view: RunView): void {
 /**
  * Resolves when the run has ended. The first interruption cancels it, the second one leaves at once.
  * @returns the exit code: 0 COMPLETED, 1 for any other end, 130 when the person left before the end
- * @throws GraphqlError; ConnectionError
+ * @throws ScratchpadError
  */
 export async function research(
   { question, ...wishes }: ResearchOrder,
@@ -76,7 +77,7 @@ export async function research(
     cancelRun(client, runId).catch((error: unknown) => view.say(`Could not cancel it: ${String(error)}`));
   });
   try {
-    const onReconnect = (reason: string): void => view.say(`${reason} Trying again.`);
+    const onReconnect = ({ message }: ScratchpadError): void => view.say(`${message} Trying again.`);
     for await (const event of watchRun(client, runId, { signal: leaving.signal, onReconnect })) view.show(event);
     view.close();
     if (leaving.signal.aborted) {
@@ -100,7 +101,7 @@ export async function research(
 
 /** What a person reads of an error, without a stack. */
 export const describeFailure = (error: unknown): string =>
-  error instanceof GraphqlError && error.code === 'UNAUTHENTICATED'
+  error instanceof ScratchpadError && error.code === 'UNAUTHENTICATED'
     ? 'The server does not know this key: give one with --key or SCRATCHPAD_API_KEY.'
     : error instanceof Error
       ? error.message

@@ -20,6 +20,7 @@ import { bearer, wires, wireNames, type WireName } from '../support/wire.js';
 /** What each root field takes beside ids. */
 const values: Record<string, object> = {
   'Mutation.createMessage': { input: { content: 'an intrusion' } },
+  'Mutation.updateThread': { input: { metaData: { an: 'intrusion' } } },
   'Mutation.updateScratchpad': { input: { metaData: { an: 'intrusion' } } },
   'Mutation.setScratchpadContent': { input: { text: 'an intrusion' } },
   'Mutation.appendScratchpadEntry': { input: { content: 'an intrusion' } },

@@ -96,6 +96,13 @@ describe('the import boundaries', () => {
       'share only the wire',
     ],
     [
+      'Node from the client',
+      'src/client/pause.ts',
+      "import { setTimeout } from 'node:timers/promises';",
+      'the client runs in browsers',
+    ],
+    ['a package from the client', 'src/client/pause.ts', "import { z } from 'zod';", 'needs no package'],
+    [
       'the server from what shows its runs',
       'src/terminal/run-view.ts',
       "import type { RunEventRecord } from '../research/run-event.js';",

@@ -198,6 +198,11 @@ export function findBreaches(files: readonly SourceFile[], dependencies: Readonl
     }
     for (const imported of imports) {
       const { specifier } = imported;
+      const isClient = partOf(file.path) === 'client';
+      if (isClient && !specifier.startsWith('.')) {
+        breaches.push(`${file.path} imports ${specifier}: the client runs in browsers and needs no package`);
+        continue;
+      }
       if (specifier.startsWith('node:')) continue;
       const refusal = specifier.startsWith('.')
         ? refusalOfFile(file.path, sourceOf(file.path, specifier), imported)

@@ -46,6 +46,7 @@ const recipes: Record<string, Recipe> = {
   'Query.scratchpadByThread': { kinds: ['thread'] },
   'Query.assistant': { kinds: ['assistant'] },
   'Query.run': { kinds: ['run'] },
+  'Mutation.updateThread': { kinds: ['thread'], values: () => [{ input: { metaData: { an: 'intrusion' } } }] },
   'Mutation.deleteThread': { kinds: ['thread'], own: ownThread },
   'Mutation.createMessage': {
     kinds: ['thread'],

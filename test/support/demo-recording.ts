@@ -71,7 +71,7 @@ const seedWritten = (text: string): RunEvent => ({
   tool: 'update_scratchpad',
   assistantId: null,
   entry: null,
-  content: { text },
+  content: { text, version: '1', updatedAt: base.occurredAt },
 });
 
 const worker = (id: string, task: string): RecordedWorker => ({

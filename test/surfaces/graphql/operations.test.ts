@@ -83,6 +83,22 @@ describe('threads and messages', () => {
     );
   });
 
+  it('replaces the metadata of a thread as a whole', async () => {
+    const { id, metaData } = (
+      await alice.client.run<{ createThread: { thread: { id: string; metaData: object } } }>(
+        'mutation { createThread(input: { metaData: { a: 1, b: 2 } }) { thread { id metaData } } }',
+      )
+    ).createThread.thread;
+    expect(metaData).toEqual({ a: 1, b: 2 });
+    const document =
+      'mutation ($input: UpdateThreadInput!) { updateThread(input: $input) { thread { id metaData owner { id } } } }';
+    expect(await alice.client.run(document, { input: { threadId: id, metaData: { c: 3 } } })).toEqual({
+      updateThread: { thread: { id, metaData: { c: 3 }, owner: { id: alice.userId } } },
+    });
+    const error = await alice.client.fail(document, { input: { threadId: 'thread_0', metaData: {} } });
+    expect(error.extensions.code).toBe('NOT_FOUND');
+  });
+
   it('deletes a thread with its scratchpad', async () => {
     const threadId = await createThread(alice.client);
     const scratchpadId = await createScratchpad(alice.client, threadId);

@@ -93,7 +93,7 @@ describe('watching a run', () => {
       (response) => void head(response).end(delta('5') + finished('6') + complete),
     ]);
     const reasons: string[] = [];
-    expect(await watch(client, { onReconnect: (reason) => reasons.push(reason) })).toEqual([
+    expect(await watch(client, { onReconnect: ({ code }) => reasons.push(code) })).toEqual([
       '1',
       '2',
       '3',
@@ -102,7 +102,13 @@ describe('watching a run', () => {
       '6',
     ]);
     expect(cursors).toEqual(['', '2', '2', '3', '4', '4']);
-    expect(reasons).toHaveLength(5);
+    expect(reasons).toEqual([
+      'CONNECTION_FAILED',
+      'CONNECTION_FAILED',
+      'CONNECTION_FAILED',
+      'TIMEOUT',
+      'SUBSCRIBER_TOO_SLOW',
+    ]);
   });
 
   it('ends with the terminal event also when the stream stays open, and with a run whose events are gone', async () => {
@@ -126,7 +132,10 @@ describe('watching a run', () => {
 
   it('gives up on a server that stays away', async () => {
     const { client } = await serve([(response) => void response.destroy()]);
-    await expect(watch(client, { patienceMs: 600 })).rejects.toMatchObject({ name: 'ConnectionError' });
+    await expect(watch(client, { patienceMs: 600 })).rejects.toMatchObject({
+      name: 'ScratchpadError',
+      code: 'CONNECTION_FAILED',
+    });
   });
 
   it('stops at once when it is told to, and hangs up', async () => {

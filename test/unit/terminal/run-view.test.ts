@@ -3,11 +3,13 @@ import { describe, expect, it } from 'vitest';
 import type { RunEvent } from '../../../src/client/run-events.js';
 import { createRunView, type RunView } from '../../../src/terminal/run-view.js';
 
+type Phase = Extract<RunEvent, { __typename: 'ResearchStatusEvent' }>['phase'];
+type PadOperation = Extract<RunEvent, { __typename: 'ScratchpadEvent' }>['operation'];
 type Fields = Partial<Record<string, unknown>>;
 
 const at = (seconds: number): string => new Date(Date.UTC(2026, 0, 31, 9, 30, seconds)).toISOString();
 const base = { cursor: '1', runId: 'run_1', originRunId: 'run_1', occurredAt: at(0) };
-const status = (phase: string, activity: string, more: Fields = {}): RunEvent => ({
+const status = (phase: Phase, activity: string, more: Fields = {}): RunEvent => ({
   ...base,
   __typename: 'ResearchStatusEvent',
   phase,
@@ -23,7 +25,7 @@ const thinks = (delta: string, more: Fields = {}): RunEvent => ({
   delta,
   ...more,
 });
-const pad = (operation: string, more: Fields = {}): RunEvent => ({
+const pad = (operation: PadOperation, more: Fields = {}): RunEvent => ({
   ...base,
   __typename: 'ScratchpadEvent',
   operation,
@@ -142,7 +144,7 @@ describe('the view of a run', () => {
       pad('UPDATE', { content: { text: evil } }),
     );
     expect(text).not.toMatch(/(?!\n)\p{Cc}/u);
-    expect(showEvents(status('X', evil))).toContain('a]52;c;ZXZpbA==b[2Jcd');
+    expect(showEvents(status('PLANNING', evil))).toContain('a]52;c;ZXZpbA==b[2Jcd');
   });
 
   it('colours only where that is wanted', () => {

@@ -54,22 +54,40 @@ export function addThread(builder: Builder, node: NodeRef, pageInfo: PageInfoRef
     }),
   );
 
-  const createPayload = builder.objectRef<{ id: string }>('CreateThreadPayload').implement({
-    fields: (t) => ({
-      thread: t.prismaField({
-        type: thread,
-        resolve: (query, { id }, _args, { services, principal }) => found(services.threads.find(principal, id, query)),
+  const threadPayload = (name: string) =>
+    builder.objectRef<{ id: string }>(name).implement({
+      fields: (t) => ({
+        thread: t.prismaField({
+          type: thread,
+          resolve: (query, { id }, _args, { services, principal }) =>
+            found(services.threads.find(principal, id, query)),
+        }),
       }),
-    }),
-  });
+    });
   const createThreadInput = builder.inputType('CreateThreadInput', {
     fields: (t) => ({ metaData: t.field({ type: 'JSONObject' }) }),
   });
   builder.mutationField('createThread', (t) =>
     t.field({
-      type: createPayload,
+      type: threadPayload('CreateThreadPayload'),
       args: { input: t.arg({ type: createThreadInput, required: true }) },
       resolve: (_root, { input }, { services, principal }) => services.threads.create(principal, input),
+    }),
+  );
+
+  const updateThreadInput = builder.inputType('UpdateThreadInput', {
+    description: 'Replaces metaData as a whole.',
+    fields: (t) => ({
+      threadId: t.id({ required: true }),
+      metaData: t.field({ type: 'JSONObject', required: true }),
+    }),
+  });
+  builder.mutationField('updateThread', (t) =>
+    t.field({
+      type: threadPayload('UpdateThreadPayload'),
+      args: { input: t.arg({ type: updateThreadInput, required: true }) },
+      resolve: (_root, { input }, { services, principal }) =>
+        services.threads.updateMetaData(principal, input.threadId, input.metaData),
     }),
   );
 
