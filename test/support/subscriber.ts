@@ -45,12 +45,15 @@ interface Options {
   secret: string;
   scratchpadId: string;
   after?: string;
+  /** Called for each event instead of keeping it in `events`. */
+  onEvent?: (event: ReceivedEvent) => void;
 }
 
 /** Begins to subscribe at once; resolves when the server is known to listen on the subscriber's behalf. */
 export async function subscribe(options: Options): Promise<Subscriber> {
   const { transport, url, secret, scratchpadId, after } = options;
   const events: ReceivedEvent[] = [];
+  const keep = options.onEvent ?? ((event: ReceivedEvent) => void events.push(event));
   const errors: Subscriber['errors'] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
   let isOver = false;
@@ -65,7 +68,7 @@ export async function subscribe(options: Options): Promise<Subscriber> {
     next(result: { data?: unknown; errors?: readonly unknown[] | undefined }) {
       errors.push(...((result.errors ?? []) as Subscriber['errors']));
       const data = result.data as { scratchpadEvents: ReceivedEvent } | null | undefined;
-      if (data) events.push(data.scratchpadEvents);
+      if (data) keep(data.scratchpadEvents);
       for (const one of waiting) if (events.length >= one.count) one.resolve();
     },
     error(error: unknown) {
