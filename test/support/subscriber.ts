@@ -32,7 +32,7 @@ export interface Subscriber {
 export type Transport = 'WebSocket' | 'SSE';
 export const transports: Transport[] = ['WebSocket', 'SSE'];
 
-const eventsDocument = `subscription ($id: ID!, $after: String) {
+export const eventsDocument = `subscription ($id: ID!, $after: String) {
   scratchpadEvents(scratchpadId: $id, after: $after) {
     cursor operation state replayed scratchpadId expiresAt occurredAt
     entry { id content author runId createdAt } content { text version updatedAt }

@@ -17,6 +17,8 @@ interface ChurnedUser {
   id: string;
   secret: string;
   threads: ChurnedThread[];
+  /** Threads of it that get their notebook just now: until then it is not deleted, or the notebook would come after the purge. */
+  expecting: number;
 }
 
 /** What all churners know together: that is how one deletes what another one is writing to. */
@@ -84,19 +86,24 @@ export function startChurner(part: Part, world: ChurnedWorld): Participant {
     if (answer.kind !== 'success') return false;
     const { secret, user } = answer.data.createUser;
     note('create', 'user', user.id, null, answer);
-    users.push({ id: user.id, secret, threads: [] });
+    users.push({ id: user.id, secret, threads: [], expecting: 0 });
     return true;
   }
 
   async function createThread(user: ChurnedUser): Promise<boolean> {
-    const answer = await send<{ createThread: { thread: { id: string } } }>(user.secret, documents.thread);
-    judge('a thread', answer, [user.id]);
-    if (answer.kind !== 'success') return false;
-    const { id } = answer.data.createThread.thread;
-    note('create', 'thread', id, user.id, answer);
-    if (random.next() < 0.3 && !tried.has(user.id)) await world.leaveNotebook(id);
-    user.threads.push({ id, user });
-    return true;
+    user.expecting += 1;
+    try {
+      const answer = await send<{ createThread: { thread: { id: string } } }>(user.secret, documents.thread);
+      judge('a thread', answer, [user.id]);
+      if (answer.kind !== 'success') return false;
+      const { id } = answer.data.createThread.thread;
+      note('create', 'thread', id, user.id, answer);
+      if (random.next() < 0.3) await world.leaveNotebook(id);
+      user.threads.push({ id, user });
+      return true;
+    } finally {
+      user.expecting -= 1;
+    }
   }
 
   async function createScratchpad(thread: ChurnedThread): Promise<boolean> {
@@ -156,7 +163,7 @@ export function startChurner(part: Part, world: ChurnedWorld): Participant {
     const dice = random.next();
     if (users.length === 0 || (dice < 0.05 && users.length < mostUsers)) return await createUser();
     const user = random.pick(users);
-    if (dice < 0.08) {
+    if (dice < 0.08 && user.expecting === 0) {
       users.splice(users.indexOf(user), 1);
       return await remove('user', user.id, user, null);
     }

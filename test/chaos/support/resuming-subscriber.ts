@@ -17,6 +17,7 @@ interface Options {
   leavesAfterMs?: number;
 }
 
+const longestStayMs = 2 ** 31 - 1;
 /** Errors that tell a client to come back. */
 const passing = new Set(['UNAVAILABLE', 'SUBSCRIBER_TOO_SLOW']);
 /** Close codes of WebSockets that do. */
@@ -73,10 +74,8 @@ export function startResumingSubscriber(part: Part, pad: Pad, { urls, leavesAfte
       after: cursor,
       onEvent: (event) => isCurrent && receive(connection, event),
     });
-    const stopped = new Promise<void>((resolve) => session.signal.addEventListener('abort', () => resolve()));
-    const ends: Promise<unknown>[] = [subscription.ended, stopped];
-    if (leavesAfterMs !== undefined) ends.push(pause(session, random.whole(leavesAfterMs / 2, leavesAfterMs * 2)));
-    await Promise.race(ends);
+    const staysMs = leavesAfterMs === undefined ? longestStayMs : random.whole(leavesAfterMs / 2, leavesAfterMs * 2);
+    await Promise.race([subscription.ended, pause(session, staysMs)]);
     isCurrent = false;
     subscription.close();
     const how = subscription.isOver ? 'completed' : 'left';

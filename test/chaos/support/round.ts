@@ -1,4 +1,5 @@
 // One round: everybody works while faults happen, then the faults end, everything recovers without help, and what each saw is judged.
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createScratchpad } from '../../support/operations.js';
 import type { Arena } from './arena.js';
@@ -9,6 +10,7 @@ import { createFaultInjection } from './fault-injection.js';
 import { planFaults, type Fault } from './fault-schedule.js';
 import { comparePads, readStoredPad, readStores, readToldPad } from './final-state.js';
 import type { PadHistory } from './history.js';
+import { markText } from './marked-text.js';
 import { createRandom } from './random.js';
 import type { Recorder } from './recorder.js';
 import { createRequests, type RequestFigures } from './requests.js';
@@ -91,6 +93,7 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
   const requests = createRequests(servers, now);
   const writing = new AbortController();
   const reading = new AbortController();
+  for (const { signal } of [writing, reading]) setMaxListeners(0, signal);
   const complain = (complaint: string): void => void problems.push(complaint);
   const session: Session = { requests, recorder, servers: servers.length, now, signal: writing.signal, complain };
   const notebooks = cluster.redis.client({ maxRetriesPerRequest: null });
@@ -98,7 +101,8 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
     users: [],
     tried: new Set(),
     leaveNotebook: async (threadId) => {
-      await notebooks.set(`scratchpad:${threadId}:notebook`, JSON.stringify({ content: 'old', last_updated: 1 }));
+      const notebook = JSON.stringify({ content: markText(`notebook-${threadId}`, 100), last_updated: 1 });
+      await notebooks.set(`scratchpad:${threadId}:notebook`, notebook);
     },
   };
   const { writers, subscribers } = gather(options, session, { ...session, signal: reading.signal }, pad, world);
