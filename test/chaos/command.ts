@@ -20,8 +20,8 @@ interface Options {
 const longestRoundMs = 60_000;
 /** What a round needs beside its faults: recovery, reading everything back, doctor. */
 const shortestRoundMs = 10_000;
-const stalledMs = 60_000;
-const dropCycles = 1000;
+const stalledMs = Number(process.env['STALL'] ?? 60_000);
+const dropCycles = Number(process.env['DROPS'] ?? 1000);
 
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const begin = performance.now();
@@ -43,7 +43,7 @@ function tellRound(number: number, result: RoundResult): void {
   const lines = [
     `round ${number}: ${problems.length === 0 ? 'kept' : `${problems.length} PROBLEMS`}`,
     `${faults.length} faults, recovered in ${Math.round(result.recoveryMs)} ms`,
-    `${requests.sent} requests, longest ${Math.round(requests.longestMs)} ms, ${requests.lost} without an answer, refused ${JSON.stringify(requests.refused)}`,
+    `${requests.sent} requests, longest ${Math.round(requests.longestMs)} ms (${requests.longest}), ${requests.lost} without an answer, refused ${JSON.stringify(requests.refused)}`,
     `${result.appendsAcknowledged} appends, ${result.setsAcknowledged} rewrites, ${result.livesAcknowledged} creations and deletions acknowledged`,
     `ledger of ${result.entries}, ${result.eventsReceived} events received, subscribers interrupted ${JSON.stringify(interruptions)}`,
   ];
@@ -101,6 +101,7 @@ async function run(options: Options): Promise<boolean> {
         seed: `${options.seed}-${number}`,
         lengthMs,
         now,
+        onProgress: (step) => print(`${clock()}  ${step}`),
         onFault: ({ kind, lastsMs, server }) =>
           print(
             `${clock()}  ${kind}${kind.startsWith('server') ? ` (${server + 1})` : ''}${lastsMs > 0 ? `, for ${lastsMs} ms` : ''}`,

@@ -45,7 +45,7 @@ export function planFaults(random: Random, { lengthMs, servers }: { lengthMs: nu
     bag.splice(bag.indexOf(kind), 1);
     const [least, most] = durations[kind];
     faults.push({ kind, atMs, lastsMs: random.whole(least, most), server: random.whole(0, servers - 1) });
-    atMs += random.whole(800, 4000);
+    atMs += random.whole(1000, 5000);
   }
   return faults;
 }

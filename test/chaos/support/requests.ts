@@ -15,6 +15,8 @@ export interface RequestFigures {
   lost: number;
   refused: Record<string, number>;
   longestMs: number;
+  /** The operation that took so long, and its answer. */
+  longest: string;
   /** Requests that took longer than a client may be kept waiting, and answers that mean a bug. */
   complaints: string[];
 }
@@ -30,7 +32,15 @@ const giveUpMs = 20_000;
 
 /** @param now one clock for all times of a history */
 export function createRequests(servers: readonly Pick<ServerSlot, 'url'>[], now: () => number): Requests {
-  const figures: RequestFigures = { sent: 0, succeeded: 0, lost: 0, refused: {}, longestMs: 0, complaints: [] };
+  const figures: RequestFigures = {
+    sent: 0,
+    succeeded: 0,
+    lost: 0,
+    refused: {},
+    longestMs: 0,
+    longest: '',
+    complaints: [],
+  };
 
   const post = async (url: string, secret: string, body: string): Promise<string> => {
     const response = await fetch(`${url}/graphql`, {
@@ -41,8 +51,11 @@ export function createRequests(servers: readonly Pick<ServerSlot, 'url'>[], now:
     });
     return await response.text();
   };
-  const note = (document: string, tookMs: number): void => {
-    figures.longestMs = Math.max(figures.longestMs, tookMs);
+  const note = (document: string, tookMs: number, answer: string): void => {
+    if (tookMs > figures.longestMs) {
+      figures.longestMs = tookMs;
+      figures.longest = `${/\w+\(input/.exec(document)?.[0].slice(0, -6) ?? 'a query'}: ${answer.slice(0, 300)}`;
+    }
     if (tookMs > longestRequestMs) figures.complaints.push(`a request took ${Math.round(tookMs)} ms: ${document}`);
   };
 
@@ -55,12 +68,12 @@ export function createRequests(servers: readonly Pick<ServerSlot, 'url'>[], now:
       try {
         text = await post(servers[server]!.url, secret, JSON.stringify({ query: document, variables }));
       } catch (error) {
-        note(document, now() - startedAtMs);
+        note(document, now() - startedAtMs, String(error));
         figures.lost += 1;
         return { kind: 'lost', reason: String((error as Error).cause ?? error) };
       }
       const answeredAtMs = now();
-      note(document, answeredAtMs - startedAtMs);
+      note(document, answeredAtMs - startedAtMs, text);
       const { data, errors = [] } = JSON.parse(text) as { data?: Data | null; errors?: GraphqlFailure[] };
       const [failure] = errors;
       if (failure || data == null) {

@@ -28,6 +28,8 @@ export interface RoundOptions {
   now: () => number;
   /** Told of each fault as it begins. */
   onFault?: (fault: Fault) => void;
+  /** Told of what comes after the faults. */
+  onProgress?: (step: string) => void;
 }
 
 export interface RoundResult {
@@ -83,7 +85,7 @@ function gather(
 }
 
 export async function playRound(options: RoundOptions): Promise<RoundResult> {
-  const { arena, recorder, seed, lengthMs, now, onFault } = options;
+  const { arena, recorder, seed, lengthMs, now, onFault, onProgress = () => undefined } = options;
   const { cluster, servers } = arena;
   const problems: string[] = [];
   recorder.forget();
@@ -122,12 +124,14 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
     complain(`not every server is ready ${recoveryLimitMs} ms after the last fault`);
   }
   const recoveryMs = now() - faultsOverAt;
+  onProgress('every server is ready');
   const doneBefore = new Map(writers.map((writer) => [writer, writer.done]));
   const everybodyWorks = (): boolean => writers.every((writer) => writer.done > doneBefore.get(writer)!);
   if (!(await settle(everybodyWorks, { withinMs: recoveryLimitMs }))) {
     const stuck = writers.filter((writer) => writer.done === doneBefore.get(writer)).map(({ name }) => name);
     complain(`after all faults are over, nothing succeeds for ${stuck.join(', ')}`);
   }
+  onProgress('every writer has written again');
   writing.abort();
   await Promise.all(writers.map(({ finished }) => finished));
   notebooks.disconnect();
@@ -137,6 +141,7 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
   const isCaughtUp = (subscriber: ResumingSubscriber): boolean =>
     subscriber.appendsSeen >= stored.ledger.length && subscriber.contentVersion === stored.content.version;
   await settle(() => subscribers.every(isCaughtUp), { withinMs: recoveryLimitMs });
+  onProgress('every subscriber has caught up');
   // A duplicate may come behind the last one.
   await delay(500);
   reading.abort();
@@ -161,6 +166,8 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
     const told = await readToldPad(arena.clientOf(index, tenant.secret), scratchpadId);
     for (const difference of comparePads(stored, told, server.name)) complain(difference);
   }
+
+  onProgress('the histories are judged');
 
   // ── what deletes left behind ──
   const findLeftovers = async (): Promise<string[]> => {

@@ -88,6 +88,7 @@ async function stallEventStream(url: string, secret: string, scratchpadId: strin
 
 const entryLength = 8000;
 const writers = 4;
+const watchEveryMs = 2000;
 /** Two transports, so much each: what one subscriber may keep waiting (8 MB), what its connection may (some MB), and then some. */
 const memorySlackBytes = 120 * 1024 * 1024;
 
@@ -118,7 +119,7 @@ export async function starveReaders(arena: Arena, { forMs }: { forMs: number }):
       const { heapBytes, residentBytes } = await readFootprint(server);
       highestHeap = Math.max(highestHeap, heapBytes);
       highestResident = Math.max(highestResident, residentBytes);
-      await delay(500);
+      await delay(watchEveryMs);
     }
   };
   await Promise.all([...Array.from({ length: writers }, (_, writer) => write(writer)), watch()]);
