@@ -132,7 +132,7 @@ function startWebSocket(
   const unsubscribe = client.subscribe(payload as never, sink);
   return () => {
     unsubscribe();
-    void client.dispose();
+    Promise.resolve(client.dispose()).catch(() => undefined); // a connection that is only being made may fail
   };
 }
 
