@@ -149,7 +149,7 @@ describe('a Redis connection that is lost in mid-command', () => {
     const headers = { authorization: `Bearer ${secret}` };
     await agent.connect(new StreamableHTTPClientTransport(new URL(`${fragile.url}/mcp`), { requestInit: { headers } }));
     const told = await loseAnswer('append of an agent', () =>
-      agent.callTool({ name: 'append_scratchpad', arguments: { content: 'append of an agent' } }),
+      agent.callTool({ name: 'append_scratchpad', arguments: { note: 'append of an agent' } }),
     );
     expect(JSON.stringify(told)).toContain('UNAVAILABLE');
     await settle(() => arena.isReady(), { withinMs: 15_000 });

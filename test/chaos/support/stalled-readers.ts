@@ -90,9 +90,12 @@ async function stallEventStream(url: string, secret: string, scratchpadId: strin
   };
 }
 
-const entryLength = 8000;
+const entryLength = 30_000;
+/** More than what one connection and its subscriber may keep waiting together. */
+const enoughBytes = 30 * 1024 * 1024;
 const writers = 4;
 const watchEveryMs = 2000;
+const longestMs = 240_000;
 /** Two transports, so much each: what one subscriber may keep waiting (8 MB), what its connection may (some MB), and then some. */
 const memorySlackBytes = 120 * 1024 * 1024;
 
@@ -110,16 +113,21 @@ export async function starveReaders(arena: Arena, { forMs }: { forMs: number }):
   const before = await readFootprint(server);
   let highestHeap = 0;
   let highestResident = 0;
-  const until = Date.now() + forMs;
+  const begin = Date.now();
   let written = 0;
+  // A slow machine gets more time to write as much.
+  const goesOn = (): boolean => {
+    const tookMs = Date.now() - begin;
+    return tookMs < forMs || (written * entryLength < enoughBytes && tookMs < longestMs);
+  };
   const write = async (writer: number): Promise<void> => {
-    for (let index = 0; Date.now() < until; index += 1) {
+    for (let index = 0; goesOn(); index += 1) {
       await appendEntry(other, scratchpadId, markText(`${writer}-${index}`, entryLength));
       written += 1;
     }
   };
   const watch = async (): Promise<void> => {
-    while (Date.now() < until) {
+    while (goesOn()) {
       const { heapBytes, residentBytes } = await readFootprint(server);
       highestHeap = Math.max(highestHeap, heapBytes);
       highestResident = Math.max(highestResident, residentBytes);
