@@ -29,6 +29,8 @@ export interface ControllablePostgresServer extends PostgresServer {
   /** Every process of the server stands still: connections stay open and get no answer. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
+  /** Starts it again so that it outlives this process, at the same address with the same data. @returns its folder and the command that ends it */
+  leaveRunning(): Promise<{ directory: string; stopCommand: string }>;
 }
 
 const startTimeoutMs = 20_000;
@@ -48,13 +50,19 @@ export async function startOwnPostgres(): Promise<ControllablePostgresServer> {
   await run('cp', ['-Rp', join(template, 'data'), join(directory, 'data')]);
   const server = await startProcess(binaries, directory, await freePort());
   const databases = manageDatabases(server.url, 'TEMPLATE migrated');
+  let isLeft = false;
   return {
     ...databases,
     stop: (mode) => server.stop(mode),
     start: () => server.start(),
     freeze: () => server.signalAll('SIGSTOP'),
     thaw: () => server.signalAll('SIGCONT'),
+    leaveRunning: async () => {
+      isLeft = true;
+      return { directory, stopCommand: await server.startDetached() };
+    },
     close: async () => {
+      if (isLeft) return;
       await server.end();
       await rm(directory, { recursive: true, force: true });
     },
@@ -168,10 +176,10 @@ async function startProcess(binaries: PostgresBinaries, directory: string, port:
     // Not UTC on purpose: instants must not depend on the server's zone.
     timezone: 'Asia/Kathmandu',
   };
+  const settings = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   let keeperProcess: ChildProcess | undefined;
 
   async function start(): Promise<void> {
-    const settings = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const command = [join(binaries.directory, 'postgres'), '-D', data, ...settings];
     const child = spawn('/bin/sh', ['-c', keeper, 'sh', ...command], {
       ...binaries.runAs,
@@ -198,12 +206,26 @@ async function startProcess(binaries: PostgresBinaries, directory: string, port:
     keeperProcess = undefined;
   }
 
+  async function startDetached(): Promise<string> {
+    await stop();
+    const program = join(binaries.directory, 'postgres');
+    spawn(program, ['-D', data, ...settings], {
+      ...binaries.runAs,
+      cwd: directory,
+      stdio: 'ignore',
+      detached: true,
+    }).unref();
+    await waitUntilReady(url, () => `see ${data}`);
+    return `kill -INT ${await postmasterPid(data)}`;
+  }
+
   await start();
   return {
     url,
     start,
     stop,
     end,
+    startDetached,
     signalAll: async (signal: NodeJS.Signals): Promise<void> => {
       const postmaster = (await postmasterPid(data))!;
       const { stdout } = await run('pgrep', ['-P', String(postmaster)]);

@@ -22,6 +22,8 @@ export interface TestRedis {
   thaw(): void;
   /** Ends it and removes its files. */
   stop(): Promise<void>;
+  /** Starts it again so that it outlives this process, at the same address with the same data. @returns its folder and the command that ends it */
+  leaveRunning(): Promise<{ directory: string; stopCommand: string }>;
 }
 
 export interface TestRedisOptions {
@@ -62,6 +64,7 @@ export async function startRedis({ appendFsync }: TestRedisOptions = {}): Promis
   const settings = ['--port', port, '--bind', '127.0.0.1', '--dir', directory, '--save', '', '--loglevel', 'warning'];
   if (appendFsync) settings.push('--appendonly', 'yes', '--appendfsync', appendFsync);
   let child: ChildProcess;
+  let isLeft = false;
 
   const start = async (): Promise<void> => {
     child = spawn('redis-server', settings.map(String), { stdio: 'ignore' });
@@ -98,9 +101,19 @@ export async function startRedis({ appendFsync }: TestRedisOptions = {}): Promis
     thaw: () => void child.kill('SIGCONT'),
     async stop() {
       for (const client of clients) client.disconnect();
+      if (isLeft) return;
       await end('SIGKILL');
       process.off('exit', endWithProcess);
       await rm(directory, { recursive: true, force: true });
+    },
+    async leaveRunning() {
+      await end('SIGTERM');
+      process.off('exit', endWithProcess);
+      isLeft = true;
+      child = spawn('redis-server', settings.map(String), { stdio: 'ignore', detached: true });
+      child.unref();
+      await untilItAnswers(port, child);
+      return { directory, stopCommand: `redis-cli -p ${port} shutdown` };
     },
   };
 }

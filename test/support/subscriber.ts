@@ -32,7 +32,7 @@ export interface Subscriber {
 export type Transport = 'WebSocket' | 'SSE';
 export const transports: Transport[] = ['WebSocket', 'SSE'];
 
-const eventsDocument = `subscription ($id: ID!, $after: String) {
+export const eventsDocument = `subscription ($id: ID!, $after: String) {
   scratchpadEvents(scratchpadId: $id, after: $after) {
     cursor operation state replayed scratchpadId expiresAt occurredAt
     entry { id content author runId createdAt } content { text version updatedAt }
@@ -45,12 +45,15 @@ interface Options {
   secret: string;
   scratchpadId: string;
   after?: string;
+  /** Called for each event instead of keeping it in `events`. */
+  onEvent?: (event: ReceivedEvent) => void;
 }
 
 /** Begins to subscribe at once; resolves when the server is known to listen on the subscriber's behalf. */
 export async function subscribe(options: Options): Promise<Subscriber> {
   const { transport, url, secret, scratchpadId, after } = options;
   const events: ReceivedEvent[] = [];
+  const keep = options.onEvent ?? ((event: ReceivedEvent) => void events.push(event));
   const errors: Subscriber['errors'] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
   let isOver = false;
@@ -65,7 +68,7 @@ export async function subscribe(options: Options): Promise<Subscriber> {
     next(result: { data?: unknown; errors?: readonly unknown[] | undefined }) {
       errors.push(...((result.errors ?? []) as Subscriber['errors']));
       const data = result.data as { scratchpadEvents: ReceivedEvent } | null | undefined;
-      if (data) events.push(data.scratchpadEvents);
+      if (data) keep(data.scratchpadEvents);
       for (const one of waiting) if (events.length >= one.count) one.resolve();
     },
     error(error: unknown) {
@@ -129,7 +132,7 @@ function startWebSocket(
   const unsubscribe = client.subscribe(payload as never, sink);
   return () => {
     unsubscribe();
-    void client.dispose();
+    Promise.resolve(client.dispose()).catch(() => undefined); // a connection that is only being made may fail
   };
 }
 
