@@ -1,4 +1,5 @@
 // A scratchpad's state and changes as an agent token sees them: whole, but for the names of the runs and assistants that wrote there.
+import { isDivertible } from '../shared/divertible.js';
 import { DomainError } from '../shared/errors.js';
 import type { PadReading } from './pad-reader.js';
 import type { EntryState } from './schemas.js';
@@ -19,25 +20,40 @@ export const readingWithoutRuns = (reading: PadReading): PadReading =>
         ),
       };
 
-const changeWithoutRun = (change: ScratchpadChange): ScratchpadChange => ({
-  ...change,
-  ...(change.entry && { entry: entryWithoutRun(change.entry) }),
-  runId: null,
-  assistantId: null,
-});
+const changeWithoutRun = (change: ScratchpadChange): ScratchpadChange =>
+  Object.freeze({
+    ...change,
+    ...(change.entry && { entry: Object.freeze(entryWithoutRun(change.entry)) }),
+    runId: null,
+    assistantId: null,
+  });
 
-/** The same changes at the same pace; return() reaches the source. */
-export function changesWithoutRuns(
+/** A view of changes that is the same object for every agent who is told the same change. */
+export function createAgentChanges(): (
   source: AsyncIterableIterator<ScratchpadChange>,
-): AsyncIterableIterator<ScratchpadChange> {
-  return {
+) => AsyncIterableIterator<ScratchpadChange> {
+  const views = new WeakMap<ScratchpadChange, ScratchpadChange>();
+  const viewOf = (change: ScratchpadChange): ScratchpadChange => {
+    let view = views.get(change);
+    if (!view) {
+      view = changeWithoutRun(change);
+      views.set(change, view);
+    }
+    return view;
+  };
+
+  // The same changes at the same pace; return() reaches the source.
+  return (source) => ({
     async next() {
       const step = await source.next();
-      return step.done ? step : { done: false, value: changeWithoutRun(step.value) };
+      return step.done ? step : { done: false, value: viewOf(step.value) };
     },
     return: () => source.return?.() ?? Promise.resolve({ done: true, value: undefined }),
+    ...(isDivertible(source) && {
+      divert: (take: (change: ScratchpadChange) => boolean) => source.divert((change) => take(viewOf(change))),
+    }),
     [Symbol.asyncIterator]() {
       return this;
     },
-  };
+  });
 }

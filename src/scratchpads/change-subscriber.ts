@@ -1,5 +1,6 @@
 // One subscriber of one pad: a bounded queue that is drained by its consumer and filled by live events or by replays.
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Divertible } from '../shared/divertible.js';
 import { DomainError } from '../shared/errors.js';
 import type { Replay, ReplayFrom } from './change-replay.js';
 import { lastNumber, startOfHistory, type EventPosition } from './event-cursor.js';
@@ -23,7 +24,7 @@ export interface SubscriberLimits {
   readonly bytes: number;
 }
 
-export interface ChangeSubscriber extends AsyncIterableIterator<ScratchpadChange> {
+export interface ChangeSubscriber extends Divertible<ScratchpadChange> {
   /** Reads where to begin. Called once, before `next`; events may be offered before. @throws DomainError UNAVAILABLE */
   start(from: ReplayFrom): Promise<void>;
   /** An event, in the order in which Redis published them. */
@@ -57,6 +58,7 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
   const queue: Delivery[] = [];
   let queuedBytes = 0;
   const consumers: { resolve(result: Result): void; reject(error: unknown): void }[] = [];
+  let take: ((change: ScratchpadChange) => boolean) | undefined;
   /** Of the last change that was queued, and of the last one that was handed over. */
   let position = startOfHistory;
   let delivered = startOfHistory;
@@ -91,10 +93,9 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
 
   const push = (delivery: Delivery): void => {
     position = delivery.position;
-    const consumer = consumers.shift();
-    if (consumer) {
+    if (consumers.length > 0) {
       delivered = position;
-      consumer.resolve({ done: false, value: delivery.change });
+      if (!take?.(delivery.change)) consumers.shift()?.resolve({ done: false, value: delivery.change });
     } else {
       queue.push(delivery);
       queuedBytes += delivery.bytes;
@@ -200,6 +201,9 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
     },
     complete: () => end(),
 
+    divert(taking) {
+      take = taking;
+    },
     next() {
       unqueued = 0;
       const delivery = queue.shift();

@@ -7,7 +7,7 @@ import { DomainError, notFound, parseInput } from '../shared/errors.js';
 import { jsonObject, type JsonObject } from '../shared/json.js';
 import type { Logger } from '../shared/logger.js';
 import { storableText } from '../shared/text.js';
-import { changesWithoutRuns, entryWithoutRun, readingWithoutRuns } from './agent-view.js';
+import { createAgentChanges, entryWithoutRun, readingWithoutRuns } from './agent-view.js';
 import type { ContentState, DataPlane, EntryState, PadAddress, PadRead, PadReading } from './data-plane.js';
 import type { EventPlane, ScratchpadChange } from './event-plane.js';
 import type { IdentityPlane } from './identity-plane.js';
@@ -119,6 +119,7 @@ interface Dependencies {
 
 export function createScratchpadService(dependencies: Dependencies): ScratchpadService {
   const { identityPlane, dataPlane, eventPlane, convergeNotebook, cancelRuns, purgeOwner, logger } = dependencies;
+  const agentChanges = createAgentChanges();
 
   /** The one check before every use of a pad: it is there, it is the principal's, and the principal may do this with it. */
   async function requirePad(principal: Principal, scratchpadId: string, action: PadAction): Promise<PadAddress> {
@@ -260,7 +261,7 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       const pad = { ownerId, scratchpadId };
       if (await identityPlane.exists(ownerId, scratchpadId)) {
         const changes = await eventPlane.subscribe(pad, after == null ? {} : { after });
-        return principal.kind === 'agent' ? changesWithoutRuns(changes) : changes;
+        return principal.kind === 'agent' ? agentChanges(changes) : changes;
       }
       const farewell = eventPlane.farewell(pad, after ?? undefined);
       if (!farewell) throw notFound();

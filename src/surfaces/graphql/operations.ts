@@ -5,6 +5,7 @@ import type { DomainError } from '../../shared/errors.js';
 import type { ErrorScope, TranslateError } from '../error-table.js';
 import { domainToGraphqlError, presentResult, toGraphqlError } from './graphql-errors.js';
 import type { OperationRequest, Pipeline, PreparedOperation } from './pipeline.js';
+import type { ResultStream } from './shared-results.js';
 import { openSubscription, type OpenSubscription } from './subscriptions.js';
 
 /** The part of authentication that the transports need. */
@@ -53,7 +54,7 @@ export function createOperations(dependencies: Dependencies): Operations {
   const open = new Set<OpenSubscription>();
   let closing = false;
 
-  function guard(results: AsyncIterableIterator<ExecutionResult>, caller: Caller): OpenSubscription {
+  function guard(results: ResultStream, caller: Caller): OpenSubscription {
     const { principal, requestId, transport } = caller;
     const countClosed = metrics.subscriptionOpened(transport);
     let stopWatching: (() => void) | undefined;
@@ -100,11 +101,9 @@ export function createOperations(dependencies: Dependencies): Operations {
     },
   };
 
-  function mapResults(
-    results: AsyncIterableIterator<ExecutionResult>,
-    caller: Caller,
-  ): AsyncIterableIterator<ExecutionResult> {
+  function mapResults(results: ResultStream, caller: Caller): ResultStream {
     return {
+      ...(results.divert && { divert: results.divert }),
       async next() {
         const step = await results.next();
         return step.done ? step : { done: false, value: presentResult(step.value, caller, translateError) };

@@ -11,9 +11,11 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import { isDivertible, type Divertible } from '../../shared/divertible.js';
 import { parseFailed, validationFailed } from './graphql-errors.js';
 import { useGuardRails, type GuardRailLimits } from './guard-rails.js';
 import { costOfOperation, type Variables } from './operation-cost.js';
+import { contextOfNobody, createSharedResults, type ResultStream, type SharedResult } from './shared-results.js';
 
 /** What a client asks for, as it stands in the GraphQL-over-HTTP specification. */
 export interface OperationRequest {
@@ -34,12 +36,11 @@ export interface Pipeline {
   prepare(request: OperationRequest): PreparedOperation | { errors: readonly GraphQLError[] };
   /**
    * Executes. For a subscription: opens its source and answers with an iterator of results, one for each event.
-   * @param createContext called once for an operation, and once more for each event: what a context remembers must not outlive it
+   * Results that depend on nothing but a divertible source's event are made once for all subscriptions, without a context.
+   * @param createContext called once for an operation, and once more for each event that it executes for itself: what a context
+   * remembers must not outlive it
    */
-  run(
-    operation: PreparedOperation,
-    createContext: () => object,
-  ): Promise<ExecutionResult | AsyncIterableIterator<ExecutionResult>>;
+  run(operation: PreparedOperation, createContext: () => object): Promise<ExecutionResult | ResultStream>;
 }
 
 export interface PipelineOptions {
@@ -99,7 +100,7 @@ function withCode(error: unknown, code: string): GraphQLError {
 function mapEvents(
   source: AsyncIterable<unknown>,
   execute: (event: unknown) => Promise<ExecutionResult>,
-): AsyncIterableIterator<ExecutionResult> {
+): ResultStream {
   const events = source[Symbol.asyncIterator]();
   const end = { done: true, value: undefined } as const;
   return {
@@ -117,6 +118,25 @@ function mapEvents(
   };
 }
 
+/** The same, with results that other subscriptions are told as well. */
+function shareEvents(
+  source: Divertible<object>,
+  resultOf: (event: object) => SharedResult | Promise<SharedResult>,
+): ResultStream {
+  const results = mapEvents(source, async (event) => (await resultOf(event as object)).result);
+  results.divert = (take) =>
+    source.divert((event) => {
+      let shared: SharedResult | Promise<SharedResult>;
+      try {
+        shared = resultOf(event);
+      } catch {
+        return false; // each subscription meets the failure by itself
+      }
+      return !(shared instanceof Promise) && shared.result.errors === undefined && take(shared);
+    });
+  return results;
+}
+
 export function createPipeline({ schema, introspection, limits, plugins = [] }: PipelineOptions): Pipeline {
   const getEnveloped = envelop({
     plugins: [
@@ -128,6 +148,7 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
     ],
   });
   const cache = createDocumentCache();
+  const sharedResults = createSharedResults(schema);
 
   function check(query: string): CheckedDocument {
     const enveloped = getEnveloped({});
@@ -151,6 +172,39 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
     return { errors: [new GraphQLError(message, { extensions: { code: validationFailed } })] };
   }
 
+  const { execute: executeEnveloped } = getEnveloped({});
+  const executeEvent = (
+    { document, operation, variables }: PreparedOperation,
+    event: unknown,
+    context: object,
+  ): ExecutionResult | Promise<ExecutionResult> => {
+    const args = {
+      schema,
+      document,
+      variableValues: variables,
+      operationName: operation.name?.value,
+      rootValue: event,
+      contextValue: context,
+      hideSuggestions: !introspection,
+    };
+    return executeEnveloped(args) as ExecutionResult | Promise<ExecutionResult>;
+  };
+
+  // Not within `run`: what is open for long must not keep what its opening needed.
+  function resultsOf(
+    source: AsyncIterable<object>,
+    prepared: PreparedOperation,
+    createContext: () => object,
+  ): ResultStream {
+    const key = isDivertible(source) ? sharedResults.keyOf(prepared) : undefined;
+    if (key !== undefined && isDivertible(source)) {
+      return shareEvents(source, (event) =>
+        sharedResults.resultOf(event, key, () => executeEvent(prepared, event, contextOfNobody)),
+      );
+    }
+    return mapEvents(source, async (event) => executeEvent(prepared, event, createContext()));
+  }
+
   return {
     prepare({ query, variables, operationName }) {
       let checked = cache.get(query);
@@ -172,7 +226,8 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
       return { document: checked, operation, variables: variables ?? {} };
     },
 
-    async run({ document, operation, variables }, createContext) {
+    async run(prepared, createContext) {
+      const { document, operation, variables } = prepared;
       const enveloped = getEnveloped(createContext());
       const args = {
         schema,
@@ -182,12 +237,11 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
         contextValue: await enveloped.contextFactory(),
         hideSuggestions: !introspection,
       };
-      const executeOnce = async (more?: { rootValue: unknown; contextValue: object }): Promise<ExecutionResult> =>
-        (await enveloped.execute({ ...args, ...more })) as ExecutionResult;
-      if (operation.operation !== OperationTypeNode.SUBSCRIPTION) return executeOnce();
+      if (operation.operation !== OperationTypeNode.SUBSCRIPTION) {
+        return (await enveloped.execute(args)) as ExecutionResult;
+      }
       const source = await createSourceEventStream(args);
-      if (!isAsyncIterable(source)) return source;
-      return mapEvents(source, (event) => executeOnce({ rootValue: event, contextValue: createContext() }));
+      return isAsyncIterable(source) ? resultsOf(source as AsyncIterable<object>, prepared, createContext) : source;
     },
   };
 }

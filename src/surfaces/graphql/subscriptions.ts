@@ -1,14 +1,17 @@
 // One open subscription: everything that can end it, and the promise that its source is freed exactly once whichever comes first.
 import type { ExecutionResult } from 'graphql';
+import type { ResultStream, SharedResult } from './shared-results.js';
 
 export interface OpenSubscription extends AsyncIterableIterator<ExecutionResult, undefined> {
+  /** Where results are shared: what waits in `next` is shown to `take` first. See ResultStream. */
+  divert?: (take: (shared: SharedResult) => boolean) => void;
   /** Ends it from the server's side: with `finalResult` delivered last, or without. */
   end(finalResult?: ExecutionResult): void;
   return(): Promise<IteratorResult<ExecutionResult, undefined>>;
 }
 
 interface Dependencies {
-  source: AsyncIterator<ExecutionResult>;
+  source: AsyncIterator<ExecutionResult> & Pick<ResultStream, 'divert'>;
   /** Called once, when it is over for whatever reason. */
   onClose: () => void;
   onDeliver: () => void;
@@ -88,6 +91,16 @@ export function openSubscription({ source, onClose, onDeliver, describeFailure }
     end(finalResult) {
       close(false, finalResult);
     },
+
+    ...(source.divert && {
+      divert(take: (shared: SharedResult) => boolean) {
+        source.divert?.((shared) => {
+          if (closed || !take(shared)) return false;
+          onDeliver();
+          return true;
+        });
+      },
+    }),
 
     [Symbol.asyncIterator]() {
       return this;

@@ -9,6 +9,7 @@ import { outcomeOf } from './graphql-errors.js';
 import { isSubscription, type Authentication, type Caller, type Operations } from './operations.js';
 import type { PacedSocket } from './paced-socket.js';
 import type { PreparedOperation } from './pipeline.js';
+import { createSharedFrames, nextPrefix } from './shared-frames.js';
 
 export interface OperationObservation {
   surface: string;
@@ -42,6 +43,7 @@ type ProtocolContext = Context<Record<string, unknown>, Extra>;
 
 /** Rides through graphql-ws in the place of a context: what is to be executed, and for whom. */
 interface Job {
+  id: string;
   prepared: PreparedOperation;
   caller: Caller;
   connection: Connection;
@@ -62,6 +64,7 @@ const closeCodes: Partial<Record<DomainError['code'], number>> = {
 /** The hooks that graphql-ws calls, and the number of operations that run now on all sockets. */
 export function createWebSocketOperations(dependencies: WebSocketOperationsDependencies) {
   const { operations, authentication, translateError, metrics, maxOperations, logger } = dependencies;
+  const sharedFrames = createSharedFrames();
   let running = 0;
 
   async function onConnect({ connectionParams, extra: { connection } }: ProtocolContext): Promise<boolean> {
@@ -93,7 +96,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
 
   async function onSubscribe(
     { extra: { connection }, subscriptions }: ProtocolContext,
-    _id: string,
+    id: string,
     payload: { query: string; variables?: Record<string, unknown> | null; operationName?: string | null },
   ): Promise<ExecutionArgs | GraphQLError[]> {
     const startedAt = performance.now();
@@ -114,7 +117,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
       const prepared = operations.prepare(payload);
       if ('errors' in prepared) return refuse(prepared.errors);
       const caller: Caller = { ...scope, principal, transport: 'websocket' };
-      const job: Job = { prepared, caller, connection };
+      const job: Job = { id, prepared, caller, connection };
       return {
         // graphql-ws looks at the document and calls execute; the schema is not used on the way.
         schema: undefined as never,
@@ -129,7 +132,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
   }
 
   async function execute({ contextValue }: ExecutionArgs): Promise<ExecutionResult | AsyncIterable<ExecutionResult>> {
-    const { prepared, caller, connection } = contextValue as Job;
+    const { id, prepared, caller, connection } = contextValue as Job;
     const startedAt = performance.now();
     running += 1;
     let outcome = 'OK';
@@ -146,6 +149,15 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
       over();
       return result;
     }
+    const { paced: socket } = connection;
+    const prefix = nextPrefix(id);
+    // While graphql-ws waits for the next result: the same bytes that it would send.
+    result.divert?.((shared) => {
+      if (!socket.isReady()) return false;
+      socket.write(sharedFrames.of(shared, prefix));
+      outcome = 'OK';
+      return true;
+    });
     const paced: AsyncIterableIterator<ExecutionResult> = {
       async next() {
         // What a slow client leaves is to wait at the source, where it is bounded, not here.

@@ -4,7 +4,7 @@ import { CloseCode, GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer } from 'graphql-ws
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocketServer, type RawData, type WebSocket } from 'ws';
 import type { UpgradeExchange } from '../../shared/http-exchange.js';
-import { createPacedSocket } from './paced-socket.js';
+import { createPacedSocket, createWriteBatch } from './paced-socket.js';
 import {
   createWebSocketOperations,
   type Connection,
@@ -49,6 +49,7 @@ export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEn
   const { maxMessageBytes } = dependencies;
   const limits = { ...defaults, ...dependencies.limits };
   const connections = new Map<WebSocket, Connection>();
+  const batch = createWriteBatch();
   const hooks = createWebSocketOperations({ ...dependencies, maxOperations: limits.maxOperations });
   const protocol = makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: limits.initTimeoutMs,
@@ -68,7 +69,7 @@ export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEn
   function accept(socket: WebSocket, exchange: UpgradeExchange): void {
     const { requestId, logger } = exchange;
     const { rawHeaders } = exchange.request;
-    const paced = createPacedSocket(socket);
+    const paced = createPacedSocket(socket, exchange.socket, batch);
     const connection: Connection = { rawHeaders, paced, requestId, logger, operationCount: 0, lastHeardMs: Date.now() };
     connections.set(socket, connection);
     const fail = (error: unknown) => {

@@ -2,6 +2,7 @@
 import type { RunEventRecord, StatusEventRecord, TextEventRecord } from '../../../research/run-event.js';
 import type { Builder } from '../builder.js';
 import { found } from '../found.js';
+import { ofEventAlone } from '../shared-results.js';
 import type { RunRef } from './run.js';
 
 /** The fields that every event in a run's stream has. */
@@ -26,6 +27,7 @@ export function addRunEvent(builder: Builder) {
   });
   const runEvent = builder.interfaceRef<EventBase>('RunEvent').implement({
     description: "One event in a run's stream. A cursor belongs to the stream that delivered it.",
+    extensions: ofEventAlone,
     fields: (t) => ({
       cursor: t.exposeString('cursor'),
       runId: t.exposeID('runId', { nullable: true, description: 'The run whose stream this is.' }),

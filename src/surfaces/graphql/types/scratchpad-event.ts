@@ -1,6 +1,7 @@
 // The events of a scratchpad, and the subscription that carries them.
 import type { ScratchpadEventRecord } from '../../../research/run-event.js';
 import type { Builder } from '../builder.js';
+import { ofEventAlone } from '../shared-results.js';
 import type { RunEventRefs } from './run-event.js';
 import type { ScratchpadRef } from './scratchpad.js';
 import type { ScratchpadStateRefs } from './scratchpad-state.js';
@@ -25,6 +26,7 @@ export function addScratchpadEvents(
     description:
       "A scratchpad operation. scratchpadEvents carries changes of state only, always as SUCCESS. In runEvents a model's tool call is bracketed: IN_PROGRESS, SUCCESS with the payload, COMPLETED; or ERROR; and READ appears too.",
     interfaces: [runEvents.runEvent],
+    extensions: ofEventAlone,
     fields: (t) => ({
       scratchpadId: t.exposeID('scratchpadId'),
       scratchpad: t.prismaField({

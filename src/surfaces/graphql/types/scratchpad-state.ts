@@ -2,11 +2,13 @@
 import type { ContentState, EntryState } from '../../../scratchpads/data-plane.js';
 import type { Builder } from '../builder.js';
 import { addConnection } from '../connections.js';
+import { ofEventAlone } from '../shared-results.js';
 import type { PageInfoRef } from './page-info.js';
 
 export function addScratchpadState(builder: Builder, pageInfo: PageInfoRef) {
   const content = builder.objectRef<ContentState>('ScratchpadContent').implement({
     description: 'The replaceable working body.',
+    extensions: ofEventAlone,
     fields: (t) => ({
       text: t.exposeString('text'),
       version: t.exposeString('version', {
@@ -18,6 +20,7 @@ export function addScratchpadState(builder: Builder, pageInfo: PageInfoRef) {
   });
   const entry = builder.objectRef<EntryState>('ScratchpadEntry').implement({
     description: 'One finding in the append-only ledger.',
+    extensions: ofEventAlone,
     fields: (t) => ({
       id: t.exposeID('id'),
       content: t.exposeString('content'),

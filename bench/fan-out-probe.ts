@@ -1,0 +1,387 @@
+// Subscriptions against a bare ws and ioredis relay: fan-out, idle memory, delivery over two processes.
+//   npx tsx bench/fan-out-probe.ts fan-out|idle|delivery [--rounds 3] [--seconds 8] [--subscribers 1000] [--own-ids]
+import { Redis } from 'ioredis';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { WebSocketServer, type WebSocket } from 'ws';
+import { startOwnPostgres } from '../test/support/postgres.js';
+import { startRedis } from '../test/support/redis.js';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '8' },
+    subscribers: { type: 'string', default: '1000' },
+    rate: { type: 'string', default: '50' },
+    'own-ids': { type: 'boolean', default: false },
+    dist: { type: 'string', default: 'dist' },
+    only: { type: 'string' },
+    prof: { type: 'boolean', default: false },
+  },
+});
+const mode = positionals[0] ?? 'fan-out';
+const administratorSecret = 'administrator-secret-of-the-bench';
+
+interface Server {
+  url: string;
+  pid: number;
+  child: ChildProcess;
+}
+
+async function start(args: string[], environment: Record<string, string> = {}): Promise<Server> {
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env['PATH'], NODE_ENV: 'production', ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let text = '';
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`ended with ${code}: ${text}`)));
+    child.stdout.on('data', (chunk: Buffer) => {
+      if (text.length < 10_000) text += chunk.toString();
+      const found = /"url":"([^"]+)","msg":"listening"/.exec(text)?.[1];
+      if (found) resolve(found);
+    });
+  });
+  return { url, pid: child.pid!, child };
+}
+
+const cpuSeconds = (pid: number): number => {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+};
+const rssBytes = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
+
+/** A WebSocket client that does no more than count frames. */
+interface Counter {
+  socket: Socket;
+  messages: number;
+  first: string | undefined;
+  send(text: string): void;
+}
+
+const maskedFrame = (text: string): Buffer => {
+  const body = Buffer.from(text);
+  const head =
+    body.length < 126
+      ? Buffer.from([0x81, 0x80 | body.length, 0, 0, 0, 0])
+      : Buffer.from([0x81, 0xfe, body.length >> 8, body.length & 255, 0, 0, 0, 0]);
+  return Buffer.concat([head, body]);
+};
+
+async function open(url: string, onMessage: (counter: Counter, body: Buffer) => void): Promise<Counter> {
+  const { port } = new URL(url);
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.setNoDelay(true);
+  socket.on('error', () => undefined);
+  const counter: Counter = {
+    socket,
+    messages: 0,
+    first: undefined,
+    send: (text) => void socket.write(maskedFrame(text)),
+  };
+  socket.write(
+    `GET /graphql HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n`,
+  );
+  let rest: Buffer = Buffer.alloc(0);
+  let isOpen = false;
+  await new Promise<void>((resolve) => {
+    socket.on('data', (chunk) => {
+      let data = rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk;
+      if (!isOpen) {
+        const end = data.indexOf('\r\n\r\n');
+        if (end < 0) {
+          rest = data;
+          return;
+        }
+        isOpen = true;
+        data = data.subarray(end + 4);
+        resolve();
+      }
+      while (data.length >= 2) {
+        let length = data[1]! & 127;
+        let head = 2;
+        if (length === 126) {
+          if (data.length < 4) break;
+          length = data.readUInt16BE(2);
+          head = 4;
+        } else if (length === 127) {
+          if (data.length < 10) break;
+          length = Number(data.readBigUInt64BE(2));
+          head = 10;
+        }
+        if (data.length < head + length) break;
+        if ((data[0]! & 15) === 1) onMessage(counter, data.subarray(head, head + length));
+        data = data.subarray(head + length);
+      }
+      rest = data;
+    });
+  });
+  return counter;
+}
+
+async function post(url: string, secret: string, query: string, variables: object): Promise<Record<string, never>> {
+  const response = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${secret}` },
+    body: JSON.stringify({ query, variables }),
+  });
+  const { data, errors } = (await response.json()) as { data: Record<string, never>; errors?: unknown };
+  if (errors) throw new Error(JSON.stringify(errors));
+  return data;
+}
+
+const document =
+  'subscription ($id: ID!) { scratchpadEvents(scratchpadId: $id) { cursor operation occurredAt entry { id content author createdAt } } }';
+const appendDocument =
+  'mutation ($id: ID!, $content: String!, $key: String) { appendScratchpadEntry(input: { scratchpadId: $id, content: $content, idempotencyKey: $key }) { entry { id } } }';
+const content = (index: number): string => `${index} `.padEnd(100, 'x');
+
+/** Subscribes `count` sockets. */
+async function subscribeAll(
+  url: string,
+  count: number,
+  hello: { secret: string; scratchpadId: (index: number) => string } | undefined,
+  onEvent: (counter: Counter, body: Buffer) => void,
+): Promise<Counter[]> {
+  const counters: Counter[] = [];
+  for (let begin = 0; begin < count; begin += 50) {
+    const some = await Promise.all(
+      Array.from({ length: Math.min(50, count - begin) }, async (_, index) => {
+        let acknowledge: () => void = () => undefined;
+        const acknowledged = new Promise<void>((resolve) => (acknowledge = resolve));
+        const counter = await open(url, (self, body) => {
+          if (body.includes('connection_ack') || body.includes('"ready"')) acknowledge();
+          else onEvent(self, body);
+        });
+        if (hello) counter.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${hello.secret}` } }));
+        await acknowledged;
+        if (hello) {
+          const payload = { query: document, variables: { id: hello.scratchpadId(begin + index) } };
+          counter.send(JSON.stringify({ id: values['own-ids'] ? randomUUID() : '1', type: 'subscribe', payload }));
+        }
+        return counter;
+      }),
+    );
+    counters.push(...some);
+  }
+  return counters;
+}
+
+const quantile = (samples: number[], share: number): number =>
+  samples.toSorted((a, b) => a - b)[Math.min(samples.length - 1, Math.floor(samples.length * share))] ?? NaN;
+
+async function main(): Promise<void> {
+  const postgres = await startOwnPostgres();
+  const redisServer = await startRedis({});
+  const environment = {
+    PORT: '0',
+    DATABASE_URL: await postgres.createDatabase(),
+    REDIS_URL: redisServer.url,
+    ADMIN_API_KEY: administratorSecret,
+  };
+  const program = [...(values.prof ? ['--cpu-prof', '--cpu-prof-dir=/tmp/fanout-prof'] : []), `${values.dist}/main.js`];
+  const running: Server[] = [];
+  try {
+    const ours = await start(program, environment);
+    running.push(ours);
+    const user = (await post(ours.url, administratorSecret, 'mutation { createUser(input: { name: "bench" }) { secret } }', {})) as unknown as { createUser: { secret: string } };
+    const { secret } = user.createUser;
+    const createPad = async (): Promise<string> => {
+      const thread = (await post(ours.url, secret, 'mutation { createThread(input: {}) { thread { id } } }', {})) as unknown as { createThread: { thread: { id: string } } };
+      const pad = (await post(ours.url, secret, 'mutation ($id: ID!) { createScratchpad(input: { threadId: $id }) { scratchpad { id } } }', { id: thread.createThread.thread.id })) as unknown as { createScratchpad: { scratchpad: { id: string } } };
+      return pad.createScratchpad.scratchpad.id;
+    };
+    const padId = await createPad();
+    if (mode === 'fan-out') await fanOut();
+    else if (mode === 'idle') await idle();
+    else await delivery();
+
+    async function fanOut(): Promise<void> {
+      const relay = await start(['--import', 'tsx', fileURLToPath(import.meta.url), 'relay', redisServer.url]);
+      running.push(relay);
+      const publisher = new Redis(redisServer.url);
+      const rows: Record<string, Record<string, number>[]> = { relay: [], ours: [] };
+      for (let round = -1; round < Number(values.rounds); round += 1) {
+        for (const name of ['relay', 'ours'] as const) {
+          if (values.only && values.only !== name) continue;
+          const server = name === 'relay' ? relay : ours;
+          const append =
+            name === 'relay'
+              ? async (index: number) => {
+                  // As large as what a subscriber of ours gets.
+                  const entry = { id: 'entry_01HZZZZZZZZZZZZZZZZZZZZZZZ', content: content(index), author: null, createdAt: new Date().toISOString() };
+                  const event = { cursor: 'h7ox4mzvi9.0.abcdef', operation: 'APPEND', occurredAt: entry.createdAt, entry };
+                  const message = { id: '1', type: 'next', payload: { data: { scratchpadEvents: event } } };
+                  await publisher.multi().rpush('relay:list', JSON.stringify(entry)).publish('relay', JSON.stringify(message)).exec();
+                }
+              : async (index: number) => {
+                  for (let attempt = 0; attempt < 20; attempt += 1) {
+                    try {
+                      return await post(ours.url, secret, appendDocument, { id: padId, content: content(index), key: `${round} ${index}` });
+                    } catch {
+                      await sleep(200);
+                    }
+                  }
+                  throw new Error('could not append');
+                };
+          const seconds = round < 0 ? 3 : Number(values.seconds);
+          const row = await measure(server, name === 'ours', append, seconds);
+          if (round >= 0) rows[name]!.push(row);
+          if (round >= 0) console.log(name, JSON.stringify(row));
+        }
+      }
+      await publisher.quit();
+      const median = (name: string, key: string): number => quantile(rows[name]!.map((row) => row[key]!), 0.5);
+      if (!values.only) {
+        console.log(`ratio of deliveries per CPU second: ${(median('ours', 'perCpuSecond') / median('relay', 'perCpuSecond')).toFixed(2)}`);
+        console.log(`ratio of p99: ${(median('ours', 'p99') / median('relay', 'p99')).toFixed(2)}`);
+      }
+    }
+
+    async function measure(server: Server, isOurs: boolean, append: (index: number) => Promise<unknown>, seconds: number) {
+      const count = Number(values.subscribers);
+      const intervalMs = 1000 / Number(values.rate);
+      const sentAt: number[] = [];
+      const samples: number[] = [];
+      const bodies: string[] = [];
+      let reference: Counter | undefined;
+      const counters = await subscribeAll(server.url, count, isOurs ? { secret, scratchpadId: () => padId } : undefined, (counter, body) => {
+        samples.push(performance.now() - sentAt[counter.messages]!);
+        counter.messages += 1;
+        if (counter === reference) bodies.push(body.toString('utf8'));
+      });
+      reference = counters[Math.floor(count / 2)];
+      await sleep(1500);
+      const cpuBefore = cpuSeconds(server.pid);
+      const begin = performance.now();
+      const appends: Promise<unknown>[] = [];
+      for (let index = 0; index < seconds * Number(values.rate); index += 1) {
+        const waitMs = begin + index * intervalMs - performance.now();
+        if (waitMs > 0) await sleep(waitMs);
+        sentAt.push(performance.now());
+        appends.push(append(index));
+      }
+      await Promise.all(appends);
+      const deadline = performance.now() + 20_000;
+      while (counters.some(({ messages }) => messages < sentAt.length) && performance.now() < deadline) await sleep(20);
+      const tookMs = performance.now() - begin;
+      const cpu = cpuSeconds(server.pid) - cpuBefore;
+      for (const { messages } of counters) if (messages !== sentAt.length) throw new Error(`${messages} of ${sentAt.length}`);
+      const order = bodies.map((body) => Number(/"content":"(\d+) /.exec(body)?.[1]));
+      if (order.length !== sentAt.length || (new Set(order).size !== order.length)) throw new Error('bodies are wrong');
+      for (const { socket } of counters) socket.destroy();
+      await sleep(500);
+      return {
+        perCpuSecond: Math.round(samples.length / cpu),
+        microsecondsEach: Number(((cpu / samples.length) * 1e6).toFixed(2)),
+        cpuShare: Number((cpu / (tookMs / 1000)).toFixed(2)),
+        p50: Number(quantile(samples, 0.5).toFixed(2)),
+        p99: Number(quantile(samples, 0.99).toFixed(2)),
+        bytes: bodies[0]!.length,
+      };
+    }
+
+    async function idle(): Promise<void> {
+      const count = Number(values.subscribers) === 1000 ? 2000 : Number(values.subscribers);
+      const heap = async (): Promise<{ heap: number; external: number }> => {
+        const text = await (await fetch(`${ours.url}/metrics`)).text();
+        const read = (name: string): number => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1]);
+        return { heap: read('nodejs_heap_size_used_bytes'), external: read('nodejs_external_memory_bytes') };
+      };
+      const pads: string[] = [];
+      for (let index = 0; index < 20; index += 1) pads.push(await createPad());
+      const settle = async (): Promise<void> => {
+        await sleep(4000);
+      };
+      // A first generation of subscribers brings the process to its working size.
+      for (let generation = 0; generation < 2; generation += 1) {
+        await settle();
+        const before = { rss: rssBytes(ours.pid), ...(await heap()) };
+        const counters = await subscribeAll(ours.url, count, { secret, scratchpadId: (index) => pads[index % pads.length]! }, () => undefined);
+        await settle();
+        const after = { rss: rssBytes(ours.pid), ...(await heap()) };
+        const cpuBefore = cpuSeconds(ours.pid);
+        await sleep(24_000);
+        const cpu = (cpuSeconds(ours.pid) - cpuBefore) / 24;
+        const each = (key: 'rss' | 'heap' | 'external'): string => ((after[key] - before[key]) / count / 1024).toFixed(1);
+        console.log(`${count} idle: rss ${each('rss')} KB, heap ${each('heap')} KB, external ${each('external')} KB each; CPU ${(cpu * 100).toFixed(2)} %`);
+        for (const { socket } of counters) socket.destroy();
+        await sleep(1000);
+      }
+    }
+
+    async function delivery(): Promise<void> {
+      const second = await start([`${values.dist}/main.js`], environment);
+      running.push(second);
+      const publisher = new Redis(redisServer.url);
+      const rawSubscriber = spawn(process.execPath, ['-e', `
+        const { Redis } = require('ioredis'); const s = new Redis(${JSON.stringify(redisServer.url)});
+        const back = new Redis(${JSON.stringify(redisServer.url)});
+        s.subscribe('raw').then(() => console.log('ready'));
+        s.on('message', (_c, m) => process.stdout.write(m + '\\n'));`], { stdio: ['ignore', 'pipe', 'inherit'] });
+      let onRaw: (text: string) => void = () => undefined;
+      rawSubscriber.stdout.on('data', (chunk: Buffer) => onRaw(chunk.toString()));
+      await new Promise<void>((resolve) => (onRaw = () => resolve()));
+      let onEvent: () => void = () => undefined;
+      await subscribeAll(second.url, 1, { secret, scratchpadId: () => padId }, () => onEvent());
+      await sleep(1000);
+      const rows = { ours: [] as number[], raw: [] as number[] };
+      for (let index = 0; index < 400; index += 1) {
+        for (const name of ['raw', 'ours'] as const) {
+          const begin = performance.now();
+          const told = new Promise<void>((resolve) => {
+            onRaw = () => resolve();
+            onEvent = () => resolve();
+          });
+          const sent = name === 'raw' ? publisher.publish('raw', content(index)) : post(ours.url, secret, appendDocument, { id: padId, content: content(index) });
+          await told;
+          if (index >= 50) rows[name].push(performance.now() - begin);
+          await sent;
+          await sleep(15);
+        }
+      }
+      for (const name of ['raw', 'ours'] as const)
+        console.log(`${name}: p50 ${quantile(rows[name], 0.5).toFixed(2)} ms, p99 ${quantile(rows[name], 0.99).toFixed(2)} ms`);
+      rawSubscriber.kill();
+      await publisher.quit();
+    }
+  } catch (error) {
+    console.error(error);
+  } finally {
+    for (const { child } of running) {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    }
+    await redisServer.stop();
+    await postgres.close();
+    process.exit();
+  }
+}
+
+if (mode === 'relay') {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', perMessageDeflate: false });
+  const clients = new Set<WebSocket>();
+  server.on('connection', (socket) => {
+    clients.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => clients.delete(socket));
+    socket.send('{"type":"ready"}');
+  });
+  const subscriber = new Redis(positionals[1]!);
+  await subscriber.subscribe('relay');
+  subscriber.on('message', (_channel, message) => {
+    for (const socket of clients) socket.send(message);
+  });
+  const { port } = server.address() as { port: number };
+  console.log(`"url":"http://127.0.0.1:${port}","msg":"listening"`);
+} else {
+  await main();
+}
