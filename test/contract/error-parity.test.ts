@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DomainError, type ErrorCode } from '../../src/shared/errors.js';
 import { createId } from '../../src/shared/ids.js';
 import type { Services } from '../../src/surfaces/graphql/context.js';
-import { appendEntry, createScratchpad, setContent } from '../support/operations.js';
+import { appendEntry, createScratchpad, createToken, setContent, type AgentRole } from '../support/operations.js';
 import { startOwnPostgres, type ControllablePostgresServer } from '../support/postgres.js';
 import { startService, type Service, type Tenant } from '../support/service.js';
 import { subscribe } from '../support/subscriber.js';
@@ -13,6 +13,8 @@ interface Situation {
   name: string;
   /** Whose key is used, when it is not that of a tenant. */
   secret?: string;
+  /** The same, made for the scratchpad that is asked for. */
+  secretFor?: (scratchpadId: string) => Promise<string>;
   attempt: (scratchpadId: string) => Attempt;
   /** Brings the situation about; the answer ends it. */
   arrange?: (scratchpadId: string) => Promise<() => Promise<void>>;
@@ -46,6 +48,11 @@ const breakServices = (services: Services): Services => ({
 const append =
   (content: string) =>
   (scratchpadId: string): Attempt => ({ to: 'append', scratchpadId, content });
+
+const tokenFor =
+  (role: AgentRole) =>
+  async (scratchpadId: string): Promise<string> =>
+    (await createToken(alice.client, scratchpadId, role)).secret;
 
 const readiness = async (): Promise<number> => (await fetch(`${service.url}/readyz`)).status;
 const untilReady = (): Promise<void> => expect.poll(readiness, { timeout: 15_000 }).toBe(200);
@@ -83,7 +90,15 @@ const situations = {
       attempt: (scratchpadId) => ({ to: 'subscribe', scratchpadId }),
     },
   ],
-  FORBIDDEN: [{ name: 'a tenant that makes users', attempt: () => ({ to: 'create user', name: 'Mallory' }) }],
+  FORBIDDEN: [
+    { name: 'a tenant that makes users', attempt: () => ({ to: 'create user', name: 'Mallory' }) },
+    { name: 'an observer that appends', secretFor: tokenFor('OBSERVER'), attempt: append('x') },
+    {
+      name: 'a worker that replaces',
+      secretFor: tokenFor('WORKER'),
+      attempt: (scratchpadId) => ({ to: 'set content', scratchpadId, text: 'x' }),
+    },
+  ],
   NOT_FOUND: [
     { name: 'an unknown pad', attempt: () => append('x')(createId('scratchpad')) },
     { name: 'events of an unknown pad', attempt: () => ({ to: 'subscribe', scratchpadId: createId('scratchpad') }) },
@@ -184,13 +199,14 @@ const cases = Object.entries(situations).flatMap(([code, list]: [string, Situati
   list.map((situation) => [code, situation.name, situation] as const),
 );
 
-describe.each(cases)('%s by %s', (code, _name, { secret, attempt, arrange }) => {
+describe.each(cases)('%s by %s', (code, _name, { secret: givenSecret, secretFor, attempt, arrange }) => {
   it('is the same through every door, and says nothing that is nobody’s business', async () => {
     const scratchpadId = await createScratchpad(alice.client);
     if (code === 'CONFLICT') {
       await setContent(alice.client, scratchpadId, 'first');
       await appendEntry(alice.client, scratchpadId, 'first', 'used');
     }
+    const secret = givenSecret ?? (await secretFor?.(scratchpadId));
     const raised = new Map<string, Raised>();
     const secrets = new Map<string, string>();
     for (const { name, prepare } of columns) {

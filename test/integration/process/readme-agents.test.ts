@@ -22,6 +22,15 @@ async function blocksOf(language: string): Promise<string[]> {
   );
 }
 
+async function toolsAt(url: string, authorization: string): Promise<string[]> {
+  const client = new Client({ name: 'a test', version: '1.0.0' });
+  const options = { requestInit: { headers: { authorization } } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), options));
+  const { tools } = await client.listTools();
+  await client.close();
+  return tools.map(({ name }) => name);
+}
+
 beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'scratchpad-agents-'));
   service = await startService();
@@ -54,6 +63,26 @@ it('runs as a program', async () => {
   expect(terminal.output()).toContain('by "Worker A"\n| [VERIFIED] Supplier B delivers in May.');
 });
 
+it('connects with what the commands for other programs say', async () => {
+  const [commands = '', ...inspector] = await blocksOf('text');
+  expect(inspector).toHaveLength(1);
+  const lines = commands.trim().split('\n');
+  expect(lines.map((line) => line.split(' ')[0])).toEqual(['claude', 'codex']);
+  for (const line of lines) {
+    // The programs are not here: their names stand for showing what they are given.
+    const stub = 'claude() { printf "%s\\n" "$@"; }; codex() { claude "$@"; }';
+    const terminal = runTerminal(`${stub}; export SCRATCHPAD_TOKEN=${token}; ${line}`, directory);
+    expect(await terminal.ended, terminal.output()).toBe(0);
+    const words = terminal.output().split('\n');
+    const url = words.find((word) => word.startsWith('http:')) ?? '';
+    const variable = words[words.indexOf('--bearer-token-env-var') + 1] ?? '';
+    const header = words.find((word) => word.startsWith('Authorization: ')) ?? '';
+    const authorization =
+      header.slice('Authorization: '.length) || (variable === 'SCRATCHPAD_TOKEN' && `Bearer ${token}`);
+    expect(await toolsAt(url, authorization || ''), line).toEqual(['read_scratchpad', 'append_scratchpad']);
+  }
+});
+
 it('connects with what the configurations say', async () => {
   const configurations = (await blocksOf('json')).map(
     (text) => JSON.parse(text) as Record<string, Record<string, { url: string; headers: Record<string, string> }>>,
@@ -62,10 +91,6 @@ it('connects with what the configurations say', async () => {
   expect(servers).toHaveLength(2);
   for (const server of servers) {
     const authorization = server?.headers['Authorization']?.replace(/\$\{\w+:SCRATCHPAD_TOKEN\}/, token) ?? '';
-    const client = new Client({ name: 'a test', version: '1.0.0' });
-    const options = { requestInit: { headers: { authorization } } };
-    await client.connect(new StreamableHTTPClientTransport(new URL(server?.url ?? ''), options));
-    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['read_scratchpad', 'append_scratchpad']);
-    await client.close();
+    expect(await toolsAt(server?.url ?? '', authorization)).toEqual(['read_scratchpad', 'append_scratchpad']);
   }
 });

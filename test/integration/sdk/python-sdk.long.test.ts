@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { createPythonEnvironment } from '../../support/python.js';
+import { createScratchpad, createToken } from '../../support/operations.js';
 import { startService } from '../../support/service.js';
 
 const root = path.resolve(import.meta.dirname, '../../..');
@@ -25,11 +26,18 @@ it('calls every method of the SDK that the service answers', async ({ skip }) =>
   const service = await startService();
   try {
     const { userId, secret } = await service.createTenant('Ada');
-    const { code, output } = await python.run('python', [script, service.url, secret, userId], 120_000);
+    const other = await service.createTenant('Grace');
+    const scratchpadId = await createScratchpad(other.client);
+    const token = await createToken(other.client, scratchpadId, 'WORKER');
+    const values = [script, service.url, secret, userId, token.secret, scratchpadId];
+    const { code, output } = await python.run('python', values, 120_000);
     const passed = [...output.matchAll(/^passed (\S+)$/gm)].map(([, name]) => name);
     const versions = output.match(/^projectdavid\S* \S+$/gm)?.join(', ');
     process.stdout.write(`The Python SDK (${versions}) works with these methods:\n  ${passed.join('\n  ')}\n`);
+    const unanswered = [...output.matchAll(/^not answered (\S+)$/gm)].map(([, name]) => name);
+    process.stdout.write(`These it offers and the service does not answer:\n  ${unanswered.join('\n  ')}\n`);
     expect(code, output).toBe(0);
+    expect(output).toMatch(/^works with an agent token$/m);
     expect(output).toMatch(/^all methods passed$/m);
     expect(passed).toHaveLength(27);
 

@@ -1,4 +1,6 @@
 // MCP as agents use it: the official client, one token, the tools of its role, and no way to another pad.
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -240,6 +242,9 @@ describe('a request', () => {
     ['a batch', `[${listRequest}]`, 400],
     ['no JSON-RPC', '{"query":"{ viewer { id } }"}', 400],
     ['null', 'null', 400],
+    ['nothing', '', 400],
+    ['an answer to no question', '{"jsonrpc":"2.0","id":1,"result":{}}', 202],
+    ['a ping', '{"jsonrpc":"2.0","id":1,"method":"ping"}', 200],
     ['a notification', '{"jsonrpc":"2.0","method":"notifications/initialized"}', 202],
     ['an unknown method', '{"jsonrpc":"2.0","id":1,"method":"scratchpads/all"}', 200],
     ['a request', listRequest, 200],
@@ -261,6 +266,59 @@ describe('a request', () => {
     }
     expect((await post(listRequest, headers, '/mcp/other')).status).toBe(404);
     expect((await post(listRequest, { ...headers, origin: 'https://elsewhere.example' })).status).toBe(403);
+  });
+
+  it.each([
+    ['of no version, as the first one is', {}, 200],
+    ['of a version that is spoken', { 'mcp-protocol-version': '2025-06-18' }, 200],
+    ['of a version that nobody speaks', { 'mcp-protocol-version': '1999-01-01' }, 400],
+    ['of a session, which there is none of', { 'mcp-session-id': 'a-session' }, 200],
+    ['that takes no JSON', { accept: 'text/event-stream' }, 406],
+    ['that is sent as text', { 'content-type': 'text/plain' }, 415],
+    ['in another alphabet', { 'content-type': 'application/json; charset=utf-16' }, 415],
+    ['that is compressed', { 'content-encoding': 'gzip' }, 415],
+  ] as [string, Record<string, string>, number][])(
+    '%s is answered in the protocol’s way',
+    async (_what, more, status) => {
+      const { secret } = await createToken(alice.client, padId);
+      const response = await post(listRequest, { authorization: `Bearer ${secret}`, ...more });
+      expect(response.status).toBe(status);
+      expect(response.headers.get('content-type')).toContain('application/json');
+      expect(response.headers.get('mcp-session-id')).toBeNull();
+      expect(((await response.json()) as { jsonrpc: string }).jsonrpc).toBe('2.0');
+    },
+  );
+
+  it('of a page is answered for the server’s own name alone, and not for a name that was made to lead here', async () => {
+    const { secret } = await createToken(alice.client, padId);
+    const { hostname, port, host } = new URL(service.url);
+    const ask = async (headers: Record<string, string>): Promise<number | undefined> => {
+      const outgoing = request({
+        hostname,
+        port,
+        path: '/mcp',
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${secret}`,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          ...headers,
+        },
+      });
+      outgoing.end(listRequest);
+      const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+      response.resume();
+      return response.statusCode;
+    };
+    const rebound = `evil.example:${port}`;
+    expect(await ask({ host, origin: `http://${host}` })).toBe(200);
+    expect(await ask({ host: `localhost:${port}`, origin: `http://localhost:${port}` })).toBe(200);
+    expect(await ask({ host: rebound, origin: `http://${rebound}` })).toBe(403);
+    expect(await ask({ host: rebound, origin: `http://${host}` })).toBe(403);
+    expect(await ask({ host, origin: 'null' })).toBe(403);
+    // A proxy on this machine passes the public name on.
+    const proxied = { host: 'pads.example', origin: 'https://pads.example', 'x-forwarded-for': '192.0.2.7' };
+    expect(await ask(proxied)).toBe(200);
   });
 
   it('that is too large is refused', async () => {
