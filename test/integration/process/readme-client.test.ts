@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createClient, type Client } from '../../../src/client/index.js';
 import { runTerminal } from '../../support/readme.js';
@@ -33,17 +34,18 @@ it('compiles, and does what it says', async () => {
   await writeFile(path.join(directory, 'program.ts'), program.replace('http://127.0.0.1:4000', service.url));
   const compile = `${root}/node_modules/.bin/tsc --strict --module NodeNext --target ES2023 --types node program.ts`;
   const terminal = runTerminal(`${compile} && SCRATCHPAD_API_KEY=${secret} node program.js`, directory);
-  // Another writer, while the program watches.
+  // Another writer, once the program watches.
   const client: Client = createClient({ url: service.url, apiKey: secret });
-  let isOver = false;
-  void terminal.ended.then(() => (isOver = true));
-  while (!isOver) {
+  const written = (async () => {
+    for (let attempt = 0; attempt < 300 && !terminal.output().includes('[VERIFIED]'); attempt += 1) await sleep(100);
     const [pad] = (await client.scratchpads.list()).items;
-    if (pad) await client.scratchpads.appendEntry(pad.id, { content: 'From another writer' });
-    await new Promise((resolve) => setTimeout(resolve, 150));
-  }
+    for (let attempt = 0; attempt < 100 && !terminal.output().includes('faster'); attempt += 1) {
+      await client.scratchpads.appendEntry(pad?.id ?? '', { content: 'From another writer' });
+      await sleep(300);
+    }
+  })();
   expect(await terminal.ended, terminal.output()).toBe(0);
-  expect(terminal.output()).toContain('null [VERIFIED] Supplier B delivers in May.');
-  expect(terminal.output()).toContain('From another writer');
+  await written;
+  expect(terminal.output()).toContain('null [VERIFIED] Supplier B delivers in May.\nAPPEND ');
   expect(terminal.output()).toMatch(/Somebody was faster: version (\S+), \1 before\.$/m);
 });
