@@ -1,5 +1,5 @@
 // Server-sent events, however the network cuts them into chunks.
-import fc from 'fast-check';
+import { array, assert, asyncProperty, nat } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readEventStream, type ServerSentEvent } from '../../../src/client/event-stream.js';
 
@@ -29,8 +29,8 @@ describe('an event stream', () => {
       { event: 'complete', data: '' },
     ];
     expect(await read(bytes, [])).toEqual(expected);
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat(bytes.length), { maxLength: 40 }), async (cuts) => {
+    await assert(
+      asyncProperty(array(nat(bytes.length), { maxLength: 40 }), async (cuts) => {
         expect(await read(bytes, cuts)).toEqual(expected);
       }),
     );

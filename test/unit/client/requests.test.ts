@@ -197,7 +197,7 @@ describe('a client', () => {
   it('uses the fetch that it is given, and sends its key in the header alone', async () => {
     const urls: string[] = [];
     const given: typeof fetch = (url, init) => {
-      urls.push(String(url));
+      urls.push(url instanceof Request ? url.url : url.toString());
       return fetch(url, init);
     };
     const { client, asked } = await serve([content], { fetch: given, apiKey: ' sk-secret-key\n' });
