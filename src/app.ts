@@ -1,4 +1,5 @@
 // The composition root: builds everything out of a Config, opens connections, closes them in order.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigurationError, type Config } from './config.js';
 import { createDomain, type RunRuntime } from './domain.js';
 import { createAgentTokenService } from './identity/agent-token-service.js';
@@ -47,9 +48,28 @@ interface Options {
   overrideServices?: (services: Services) => Services;
 }
 
+const databasePatienceMs = 5000;
+const databaseRetryMs = 200;
+
+/** A database that is being restarted at this moment is waited for. @throws what it says when it stays away */
+async function readPendingMigrations(database: Database, logger: Logger): Promise<string[]> {
+  const deadlineMs = Date.now() + databasePatienceMs;
+  let isWaiting = false;
+  for (;;) {
+    try {
+      return await pendingMigrations(database);
+    } catch (error) {
+      if (!isSqlUnavailable(error) || Date.now() > deadlineMs) throw error;
+      if (!isWaiting) logger.warn({ reason: String(error) }, 'SQL does not answer; waiting a moment for it');
+      isWaiting = true;
+      await sleep(databaseRetryMs);
+    }
+  }
+}
+
 /** A database that lacks migrations is not served: its operator decides when to migrate. */
-async function refuseDatabaseBehind(database: Database): Promise<void> {
-  const pending = await pendingMigrations(database);
+async function refuseDatabaseBehind(database: Database, logger: Logger): Promise<void> {
+  const pending = await readPendingMigrations(database, logger);
   if (pending.length > 0) {
     throw new Error(`The database lacks ${pending.join(', ')}: run \`node dist/cli.js migrate\`, then start again.`);
   }
@@ -94,7 +114,7 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
   const { logger, now, overrideServices, metrics, closeStores, runRuntime } = parts;
   const redis = { ...connections, onFailure: () => metrics.storeFailed('Redis') };
   const { prisma } = database;
-  await refuseDatabaseBehind(database);
+  await refuseDatabaseBehind(database, logger);
 
   const authentication = createAuthentication({ prisma, administratorSecret: config.administratorSecret, now, logger });
   const domain = createDomain(config, { stores: { prisma, redis }, hooks: metrics, now, logger, runRuntime });
@@ -195,7 +215,7 @@ export async function createRunWorker(config: Config, { logger }: { logger: Logg
   const metrics = createMetrics();
   const { stores, close: closeStores } = await openStores(config, { logger });
   try {
-    await refuseDatabaseBehind(stores.database);
+    await refuseDatabaseBehind(stores.database, logger);
     const redis = { ...stores.redis, onFailure: () => metrics.storeFailed('Redis') };
     const { prisma } = stores.database;
     const domain = createDomain(config, { stores: { prisma, redis }, hooks: metrics, now: systemClock, logger });

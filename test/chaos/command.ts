@@ -20,8 +20,8 @@ interface Options {
 const longestRoundMs = 60_000;
 /** What a round needs beside its faults: recovery, reading everything back, doctor. */
 const shortestRoundMs = 10_000;
-const stalledMs = Number(process.env['STALL'] ?? 60_000);
-const dropCycles = Number(process.env['DROPS'] ?? 1000);
+const stalledMs = 60_000;
+const dropCycles = 1000;
 
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const begin = performance.now();

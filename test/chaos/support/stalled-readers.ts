@@ -8,6 +8,7 @@ import type { Arena } from './arena.js';
 import { readFootprint } from './inspector.js';
 import { markText } from './marked-text.js';
 import type { Finding } from './open-and-drop.js';
+import { settle } from './settle.js';
 
 interface Reader {
   name: string;
@@ -50,8 +51,7 @@ async function stallWebSocket(url: string, secret: string, scratchpadId: string)
     name: 'WebSocket',
     async readAll() {
       socket.resume();
-      const deadline = Date.now() + readLimitMs;
-      while (!isOver && Date.now() < deadline) await delay(20);
+      await settle(() => isOver, { withinMs: readLimitMs, everyMs: 20 });
       return text;
     },
     close: () => socket.terminate(),

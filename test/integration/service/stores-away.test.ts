@@ -1,4 +1,5 @@
 // A store that is away takes with it what lives in it, and nothing else; it comes back without help.
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startCluster, type Cluster, type ServerProcess } from '../../support/cluster.js';
 import type { GraphqlClient } from '../../support/graphql-client.js';
@@ -137,6 +138,17 @@ it('answers UNAVAILABLE with PostgreSQL away, keeps its subscriptions, and heals
   await appendEntry(client, padId, 'after');
   expect((await subscriber.received(2)).map((event) => event.entry?.content)).toEqual(['before', 'after']);
   subscriber.close();
+});
+
+it('starts while PostgreSQL is being restarted, instead of ending', async () => {
+  await cluster.postgres.stop('immediate');
+  const starting = cluster.startServer();
+  starting.catch(() => undefined); // judged below, after PostgreSQL is back
+  await delay(2500);
+  await cluster.postgres.start();
+  const late = await starting;
+  await late.clientFor(secret).run('{ viewer { name } }');
+  expect(await late.stop()).toBe(0);
 });
 
 it('loses no acknowledged append when a server is killed, and goes on through the other one', async () => {
