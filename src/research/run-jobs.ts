@@ -1,8 +1,8 @@
 // The jobs of runs in the queue, on BullMQ, over the connection that fails fast.
 import type * as BullMq from 'bullmq';
 import type { Queue } from 'bullmq';
-import { askRedis, type RedisAccess } from '../scratchpads/redis-access.js';
-import { jobKey, jobLockKey, jobPrefix, jobQueueName } from '../scratchpads/scratchpad-keys.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
+import { jobKey, jobLockKey, jobPrefix, jobQueueName } from '../redis/redis-keys.js';
 import type { Logger } from '../shared/logger.js';
 
 /** Every method but `close` throws DomainError UNAVAILABLE when Redis is away. */
