@@ -1,7 +1,7 @@
 // One append as a script against the same as MULTI, which cannot give it most of what the script does. npx tsx bench/append-by-script.ts
 import { openRedis } from '../src/infra/redis.js';
 import { createDataPlane } from '../src/scratchpads/data-plane.js';
-import { contentKey, entriesKey, eventChannel, sequenceKey } from '../src/scratchpads/scratchpad-keys.js';
+import { contentKey, entriesKey, eventChannel, sequenceKey } from '../src/redis/redis-keys.js';
 import { createLogger } from '../src/shared/logger.js';
 import { startRedis } from '../test/support/redis.js';
 

@@ -1,6 +1,6 @@
 // Wakes those who read one stream: one Redis subscription for all of them in this process.
-import type { ChannelHub } from '../scratchpads/channel-hub.js';
-import { runEventsChannel } from '../scratchpads/scratchpad-keys.js';
+import type { ChannelHub } from '../redis/channel-hub.js';
+import { runEventsChannel } from '../redis/redis-keys.js';
 import type { StreamAddress } from './run-event-log.js';
 
 export interface RunEventFeed {

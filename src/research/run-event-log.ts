@@ -1,7 +1,7 @@
 // The list and the channel of a run's events in Redis: what is written, read and forgotten, in one round trip each.
-import { askRedis, type RedisAccess } from '../scratchpads/redis-access.js';
-import { runEventsChannel, runEventsKey, tombstoneKey } from '../scratchpads/scratchpad-keys.js';
-import { defineScript } from '../scratchpads/scripts/run-script.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
+import { runEventsChannel, runEventsKey, tombstoneKey } from '../redis/redis-keys.js';
+import { defineScript } from '../redis/run-script.js';
 import type { NewRunEvent } from './run-event.js';
 import { decodeRow, encodeRow, type NumberedEvent } from './run-event-row.js';
 import { appendEventsScript, purgeEventsScript, readEventsScript } from './run-event-scripts.js';

@@ -1,6 +1,6 @@
 // The streams of runs: who writes them, who reads them, and how they end whatever dies in between.
-import { createChannelHub, type SubscriberAccess } from '../scratchpads/channel-hub.js';
-import type { RedisAccess } from '../scratchpads/redis-access.js';
+import { createChannelHub, type SubscriberAccess } from '../redis/channel-hub.js';
+import type { RedisAccess } from '../redis/redis-access.js';
 import type { Clock } from '../shared/clock.js';
 import { DomainError } from '../shared/errors.js';
 import type { Logger } from '../shared/logger.js';

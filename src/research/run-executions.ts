@@ -1,8 +1,8 @@
 // The runs that this process executes at the moment, and everything that stops them from outside.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PrismaClient } from '../generated/prisma/client.js';
-import type { ChannelHub } from '../scratchpads/channel-hub.js';
-import { runCancelChannel } from '../scratchpads/scratchpad-keys.js';
+import type { ChannelHub } from '../redis/channel-hub.js';
+import { runCancelChannel } from '../redis/redis-keys.js';
 import type { Logger } from '../shared/logger.js';
 import { activeRun } from '../threads/idle-thread.js';
 import { createStopSignal, type StopSignal } from './run-stop.js';

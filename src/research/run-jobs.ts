@@ -1,7 +1,8 @@
 // The jobs of runs in the queue, on BullMQ, over the connection that fails fast.
+import type * as BullMq from 'bullmq';
 import type { Queue } from 'bullmq';
-import { askRedis, type RedisAccess } from '../scratchpads/redis-access.js';
-import { jobKey, jobLockKey, jobPrefix, jobQueueName } from '../scratchpads/scratchpad-keys.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
+import { jobKey, jobLockKey, jobPrefix, jobQueueName } from '../redis/redis-keys.js';
 import type { Logger } from '../shared/logger.js';
 
 /** Every method but `close` throws DomainError UNAVAILABLE when Redis is away. */
@@ -34,9 +35,7 @@ export function createRunJobs(redis: RedisAccess, logger: Logger): RunJobs {
   let opening: Promise<Queue> | undefined;
 
   /** One whose connection failed while it was opened stays broken: then there is a new one. */
-  async function open(): Promise<Queue> {
-    // Loaded when it is wanted first: it would hold up the start of every server.
-    const bullmq = await import('bullmq');
+  async function open(bullmq: Pick<typeof BullMq, 'Queue'>): Promise<Queue> {
     const queue = new bullmq.Queue(jobQueueName, {
       connection: redis.commands,
       prefix: jobPrefix,
@@ -53,7 +52,11 @@ export function createRunJobs(redis: RedisAccess, logger: Logger): RunJobs {
     }
   }
   const ask = <Answer>(work: (queue: Queue) => Promise<Answer>): Promise<Answer> =>
-    askRedis(redis, () => withinTime((opening ??= open()).then(work)));
+    askRedis(redis, async () => {
+      // Loaded when it is wanted first, since it would hold up the start of every server. That may take seconds, and is no fault of Redis.
+      const bullmq = await import('bullmq');
+      return await withinTime((opening ??= open(bullmq)).then(work));
+    });
 
   return {
     async add(runId) {

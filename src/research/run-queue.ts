@@ -1,7 +1,7 @@
 // Takes runs out of the queue, as many side by side as this process has places. What a run is, and how it ended, is in SQL alone.
 import type { Worker } from 'bullmq';
-import type { RedisCommands } from '../scratchpads/redis-access.js';
-import { jobPrefix, jobQueueName } from '../scratchpads/scratchpad-keys.js';
+import type { RedisCommands } from '../redis/redis-access.js';
+import { jobPrefix, jobQueueName } from '../redis/redis-keys.js';
 import type { Logger } from '../shared/logger.js';
 
 export interface RunQueue {

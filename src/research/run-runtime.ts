@@ -1,8 +1,8 @@
 // What executes runs in this process and keeps their events: queue, executions, streams and sweep, put together.
 import type { PrismaClient } from '../generated/prisma/client.js';
-import { createChannelHub, type SubscriberAccess } from '../scratchpads/channel-hub.js';
-import { askRedis, type RedisAccess, type RedisCommands } from '../scratchpads/redis-access.js';
-import { runCancelChannel } from '../scratchpads/scratchpad-keys.js';
+import { createChannelHub, type SubscriberAccess } from '../redis/channel-hub.js';
+import { askRedis, type RedisAccess, type RedisCommands } from '../redis/redis-access.js';
+import { runCancelChannel } from '../redis/redis-keys.js';
 import type { Clock } from '../shared/clock.js';
 import type { Logger } from '../shared/logger.js';
 import type { RunDispatcher } from './run-cancellation.js';

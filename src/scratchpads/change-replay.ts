@@ -1,11 +1,11 @@
 // Tells what a pad's state has beyond a position: the way a subscription starts, resumes, and is repaired.
 import { createEventCursorCodec, startOfHistory, type EventPosition } from './event-cursor.js';
-import { askRedis, type RedisAccess } from './redis-access.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
 import { parseContent, parseEntry } from './schemas.js';
 import { createDelivery, type Delivery, type ScratchpadOperation, type Told } from './scratchpad-change.js';
-import { contentKey, entriesKey, sequenceKey, tombstoneKey, type PadAddress } from './scratchpad-keys.js';
+import { contentKey, entriesKey, sequenceKey, tombstoneKey, type PadAddress } from '../redis/redis-keys.js';
 import { replayScript } from './scripts/replay.js';
-import { defineScript } from './scripts/run-script.js';
+import { defineScript } from '../redis/run-script.js';
 
 /** From where to tell: only what comes from now on, the whole state, or what is beyond a position. */
 export type ReplayFrom = 'now' | 'start' | EventPosition;

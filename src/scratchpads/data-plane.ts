@@ -5,7 +5,7 @@ import { createId } from '../shared/ids.js';
 import { byteLength } from '../shared/text.js';
 import type { EntryKey } from './ledger-page.js';
 import { createPadReader, type PadRead, type PadReading } from './pad-reader.js';
-import { askRedis, type RedisAccess } from './redis-access.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
 import { appendRecord, parseEntry, setRecord, type ContentState, type EntryState } from './schemas.js';
 import {
   contentKey,
@@ -16,10 +16,10 @@ import {
   sequenceKey,
   tombstoneKey,
   type PadAddress,
-} from './scratchpad-keys.js';
+} from '../redis/redis-keys.js';
 import { appendScript } from './scripts/append.js';
 import { clearScript } from './scripts/clear.js';
-import { defineScript } from './scripts/run-script.js';
+import { defineScript } from '../redis/run-script.js';
 import { setScript } from './scripts/set.js';
 
 export { entryCursorCodec } from './ledger-page.js';

@@ -1,6 +1,6 @@
 // Compares what Redis holds with the rows in SQL: every key of ours must have its row, and no tombstone may block a living pad.
-import { askRedis, type RedisAccess } from './redis-access.js';
-import { keyOwner, keyPatterns, type KeyOwner } from './scratchpad-keys.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
+import { keyOwner, keyPatterns, type KeyOwner } from '../redis/redis-keys.js';
 
 /** The SQL side. */
 export interface Rows {

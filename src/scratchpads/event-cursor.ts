@@ -1,7 +1,7 @@
 // The opaque cursor of scratchpad events: how far a client has seen each plane of one pad.
 import { createHash } from 'node:crypto';
 import { invalidInput } from '../shared/errors.js';
-import type { PadAddress } from './scratchpad-keys.js';
+import type { PadAddress } from '../redis/redis-keys.js';
 
 /**
  * A place in a pad's history: the number of the last write to each plane that was seen, 0 for none. Two numbers, because a

@@ -1,15 +1,15 @@
 // Live changes of scratchpads: Redis pub/sub made lossless by numbers, cursors and replays.
 import { DomainError } from '../shared/errors.js';
 import type { Logger } from '../shared/logger.js';
-import { createChannelHub, type SubscriberAccess } from './channel-hub.js';
+import { createChannelHub, type SubscriberAccess } from '../redis/channel-hub.js';
 import { createReplayReader } from './change-replay.js';
 import type { DataPlane } from './data-plane.js';
 import { createEventCursorCodec, type EventCursorCodec } from './event-cursor.js';
 import { createPadFeed, type PadFeed } from './pad-feed.js';
-import type { RedisAccess } from './redis-access.js';
+import type { RedisAccess } from '../redis/redis-access.js';
 import { emptyContent } from './schemas.js';
 import { deletion, type ScratchpadChange } from './scratchpad-change.js';
-import { eventChannel, type PadAddress } from './scratchpad-keys.js';
+import { eventChannel, type PadAddress } from '../redis/redis-keys.js';
 
 export type { ScratchpadChange, ScratchpadOperation } from './scratchpad-change.js';
 

@@ -2,7 +2,7 @@
 import { isStorableText, byteLength } from '../shared/text.js';
 import { notFound } from '../shared/errors.js';
 import { largestContentInEventBytes, type DataPlaneLimits } from './data-plane.js';
-import { askRedis, type RedisAccess } from './redis-access.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
 import { legacyNotebook } from './schemas.js';
 import {
   contentKey,
@@ -12,9 +12,9 @@ import {
   sequenceKey,
   tombstoneKey,
   type PadAddress,
-} from './scratchpad-keys.js';
+} from '../redis/redis-keys.js';
 import { convergeScript } from './scripts/converge.js';
-import { defineScript } from './scripts/run-script.js';
+import { defineScript } from '../redis/run-script.js';
 
 /**
  * If the thread has a legacy notebook, it becomes the pad's content when the pad is empty, and is removed unread otherwise. There is no

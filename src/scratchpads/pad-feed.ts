@@ -1,7 +1,7 @@
 // The events of one pad, once for all its subscribers in this process: parsed once, checked once, repaired after a gap.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../shared/logger.js';
-import type { ChannelHub } from './channel-hub.js';
+import type { ChannelHub } from '../redis/channel-hub.js';
 import type { ReadReplay, Replay, ReplayFrom } from './change-replay.js';
 import {
   createChangeSubscriber,
@@ -12,7 +12,7 @@ import {
 import { createEventCursorCodec, lastNumber, startOfHistory, type EventPosition } from './event-cursor.js';
 import { publishedEvent, type ContentState, type PublishedEvent } from './schemas.js';
 import { createDelivery, deletion, liveDelivery, type Delivery } from './scratchpad-change.js';
-import { eventChannel, type PadAddress } from './scratchpad-keys.js';
+import { eventChannel, type PadAddress } from '../redis/redis-keys.js';
 
 export interface PadFeedDependencies {
   hub: ChannelHub;

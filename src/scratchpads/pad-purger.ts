@@ -1,5 +1,5 @@
 // Removes all that Redis holds of one deleted pad, and tells its subscribers.
-import { askRedis, type RedisAccess } from './redis-access.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
 import {
   contentKey,
   entriesKey,
@@ -8,9 +8,9 @@ import {
   sequenceKey,
   tombstoneKey,
   type PadAddress,
-} from './scratchpad-keys.js';
+} from '../redis/redis-keys.js';
 import { purgeScript } from './scripts/purge.js';
-import { defineScript } from './scripts/run-script.js';
+import { defineScript } from '../redis/run-script.js';
 
 /** Outlives every cache of "this pad exists" by far: such a cache lives for a second. */
 const tombstoneSeconds = 3600;

@@ -4,11 +4,11 @@ import type { Page, PageRequest } from '../shared/pagination.js';
 import { createEventCursorCodec } from './event-cursor.js';
 import { formatView } from './formatted-view.js';
 import { entryCursorCodec, pageValues, readPage, type EntryKey, type PageReply } from './ledger-page.js';
-import { askRedis, type RedisAccess } from './redis-access.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
 import { parseContent, parseEntry, type ContentState, type EntryState } from './schemas.js';
-import { contentKey, entriesKey, sequenceKey, type PadAddress } from './scratchpad-keys.js';
+import { contentKey, entriesKey, sequenceKey, type PadAddress } from '../redis/redis-keys.js';
 import { readScript } from './scripts/read.js';
-import { defineScript } from './scripts/run-script.js';
+import { defineScript } from '../redis/run-script.js';
 
 /** What to read of one pad; what is not asked for is not read. */
 export interface PadRead {

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../shared/logger.js';
 import { createPadPurger } from './pad-purger.js';
-import { askRedis, type RedisAccess } from './redis-access.js';
-import { legacyNotebookKey } from './scratchpad-keys.js';
+import { askRedis, type RedisAccess } from '../redis/redis-access.js';
+import { legacyNotebookKey } from '../redis/redis-keys.js';
 
 /** What Redis still has to forget; triggers write one in the transaction that deletes the row. */
 export interface PurgeTask {

@@ -48,6 +48,12 @@ describe('the import boundaries', () => {
       'scratchpads does not import threads',
     ],
     [
+      'what lies on top of a layer',
+      'src/redis/redis-keys.ts',
+      "import { x } from '../scratchpads/purge.js';",
+      'redis does not import scratchpads',
+    ],
+    [
       'another surface',
       'src/surfaces/rest/threads.ts',
       "import { x } from '../graphql/builder.js';",
@@ -197,7 +203,7 @@ describe('the import boundaries', () => {
 
   it.each([
     ['a folder to the left', 'src/threads/thread-service.ts', "import { x } from '../identity/principal.js';"],
-    ['its own folder', 'src/scratchpads/purge.ts', "import { x } from './scratchpad-keys.js';"],
+    ['its own folder', 'src/scratchpads/purge.ts', "import { x } from './purge-queue.js';"],
     ['infra in app.ts', 'src/app.ts', "import { openDatabase } from './infra/postgres.js';"],
     ['app.ts in an entry point', 'src/main.ts', "import { createApp } from './app.js';"],
     ['the configuration in app.ts', 'src/app.ts', "import type { Config } from './config.js';"],

@@ -11,6 +11,7 @@ export interface SourceFile {
 /** Left to right: a folder or file of src imports only from its left. Names in one group do not import each other. */
 const order = [
   ['shared'],
+  ['redis'],
   ['identity'],
   ['threads', 'scratchpads'],
   ['tools'],
@@ -34,7 +35,7 @@ const sqlOwners = [
   /^src\/surfaces\/graphql\/builder\.ts$/,
 ];
 const redisOwners = [
-  /^src\/infra\//,
+  /^src\/(infra|redis)\//,
   /^src\/scratchpads\/(?!identity-plane|purge-queue|row-index|scratchpad-service)/,
   /^src\/research\/run-(events|queue)\.ts$/,
 ];
@@ -50,7 +51,7 @@ const packageFences: { packages: RegExp; allowed: RegExp[] }[] = [
   { packages: /^ioredis$/, allowed: redisOwners },
   {
     packages: /^graphql-redis-subscriptions$/,
-    allowed: [/^src\/scratchpads\/channel-hub\.ts$/, /^src\/research\/run-events\.ts$/],
+    allowed: [/^src\/redis\/channel-hub\.ts$/],
   },
   {
     packages:

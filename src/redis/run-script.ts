@@ -1,5 +1,5 @@
 // Runs a Lua script by its hash, and by its text where a server does not know it yet.
-import type { RedisCommands } from '../redis-access.js';
+import type { RedisCommands } from './redis-access.js';
 
 /** Every key is declared: in KEYS, in the order of the script's header. */
 export type RunScript = (keys: readonly string[], values: readonly (string | number)[]) => Promise<unknown>;
