@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +24,7 @@ const { values, positionals } = parseArgs({
     dist: { type: 'string', default: 'dist' },
     only: { type: 'string' },
     prof: { type: 'boolean', default: false },
+    heap: { type: 'boolean', default: false },
   },
 });
 const mode = positionals[0] ?? 'fan-out';
@@ -187,7 +188,9 @@ async function main(): Promise<void> {
     REDIS_URL: redisServer.url,
     ADMIN_API_KEY: administratorSecret,
   };
-  const program = [...(values.prof ? ['--cpu-prof', '--cpu-prof-dir=/tmp/fanout-prof'] : []), `${values.dist}/main.js`];
+  const program = [
+    ...(values.heap ? ['--heapsnapshot-signal=SIGUSR2', '--diagnostic-dir=/tmp/fanout-heap'] : []),
+    ...(values.prof ? ['--cpu-prof', '--cpu-prof-dir=/tmp/fanout-prof'] : []), `${values.dist}/main.js`];
   const running: Server[] = [];
   try {
     const ours = await start(program, environment);
@@ -298,18 +301,24 @@ async function main(): Promise<void> {
       };
       const pads: string[] = [];
       for (let index = 0; index < 20; index += 1) pads.push(await createPad());
+      // A snapshot collects garbage first, so that what is counted is held.
       const settle = async (): Promise<void> => {
-        await sleep(4000);
+        await sleep(1000);
+        if (!values.heap) return;
+        const known = readdirSync('/tmp/fanout-heap').length;
+        ours.child.kill('SIGUSR2');
+        while (readdirSync('/tmp/fanout-heap').length === known) await sleep(200);
+        await fetch(`${ours.url}/livez`); // answered behind the snapshot
       };
       // A first generation of subscribers brings the process to its working size.
-      for (let generation = 0; generation < 2; generation += 1) {
+      for (let generation = 0; generation < (values.heap ? 1 : 2); generation += 1) {
         await settle();
         const before = { rss: rssBytes(ours.pid), ...(await heap()) };
         const counters = await subscribeAll(ours.url, count, { secret, scratchpadId: (index) => pads[index % pads.length]! }, () => undefined);
         await settle();
         const after = { rss: rssBytes(ours.pid), ...(await heap()) };
         const cpuBefore = cpuSeconds(ours.pid);
-        await sleep(24_000);
+        await sleep(values.heap ? 100 : 24_000);
         const cpu = (cpuSeconds(ours.pid) - cpuBefore) / 24;
         const each = (key: 'rss' | 'heap' | 'external'): string => ((after[key] - before[key]) / count / 1024).toFixed(1);
         console.log(`${count} idle: rss ${each('rss')} KB, heap ${each('heap')} KB, external ${each('external')} KB each; CPU ${(cpu * 100).toFixed(2)} %`);

@@ -192,7 +192,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       refuseRaw(socket, 403, 'FORBIDDEN', originRefused().message);
     } else {
       const requestId = readRequestId(request);
-      surface.upgrade({ request, socket, head, requestId, logger: logger.child({ requestId }) });
+      surface.upgrade({ request, socket, head, requestId });
     }
   }
 

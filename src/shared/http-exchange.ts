@@ -39,7 +39,6 @@ export interface UpgradeExchange {
   readonly socket: Duplex;
   readonly head: Buffer;
   readonly requestId: string;
-  readonly logger: Logger;
 }
 
 /** One of the doors of the service, mounted under a path. */

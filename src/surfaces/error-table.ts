@@ -31,6 +31,14 @@ export interface ErrorScope {
   logger: Logger;
 }
 
+/** Its logger is made when there is something to log: one each for all that is open would be most of what it costs. */
+export const errorScope = (requestId: string, logger: Logger): ErrorScope => ({
+  requestId,
+  get logger() {
+    return logger.child({ requestId });
+  },
+});
+
 /** Turns what a store throws into a DomainError, and leaves everything else as it is. */
 export type TranslateError = (error: unknown) => unknown;
 

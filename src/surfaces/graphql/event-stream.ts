@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionResult } from 'graphql';
 import { eventStreamType, serializeResult } from './http-response.js';
+import type { ResultStream, SharedResult } from './shared-results.js';
 
 /** Resolves when more may be written, or there is nobody left to write to. */
 const drained = (response: ServerResponse): Promise<void> =>
@@ -13,43 +14,82 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on('drain', settle).on('close', settle);
   });
 
-/**
- * Sends every result and then "complete". Asks for the next one only when the client has taken the last: what a slow client
- * leaves waits at the source. A client that goes away ends the source through return().
- * @param keepAliveMs between the comments that keep proxies from closing a silent stream
- */
-export async function sendEventStream(
-  response: ServerResponse,
-  results: AsyncIterator<ExecutionResult>,
-  keepAliveMs: number,
-): Promise<void> {
-  const stop = () => void results.return?.();
-  response.once('close', stop);
-  if (response.destroyed) {
-    stop();
-    return;
-  }
-  response.writeHead(200, {
-    'content-type': `${eventStreamType}; charset=utf-8`,
-    'cache-control': 'no-store',
-    // nginx and its kin would hold events back to fill their buffers.
-    'x-accel-buffering': 'no',
-  });
-  // Some clients see the answer only with its first byte.
-  response.write(':\n\n');
-  const keepAlive = setInterval(() => {
-    if (!response.writableNeedDrain) response.write(':\n\n');
-  }, keepAliveMs);
-  try {
-    for (let step = await results.next(); !step.done; step = await results.next()) {
-      if (response.destroyed) return;
-      if (!response.write(`event: next\ndata: ${serializeResult(step.value)}\n\n`)) await drained(response);
-    }
-    // The empty data makes browsers' EventSource deliver it.
-    if (!response.destroyed) response.end('event: complete\ndata:\n\n');
-  } finally {
-    clearInterval(keepAlive);
-  }
+/** Results, and where they are shared the way to be shown them first. */
+type Results = AsyncIterator<ExecutionResult> & Pick<ResultStream, 'divert'>;
+
+export interface EventStreams {
+  /**
+   * Sends every result and then "complete". Asks for the next one only when the client has taken the last: what a slow client
+   * leaves waits at the source. A client that goes away ends the source through return().
+   */
+  send(response: ServerResponse, results: Results): Promise<void>;
+}
+
+const nextEvent = (json: string): string => `event: next\ndata: ${json}\n\n`;
+
+/** One timer for all streams. @returns the way to begin, which returns the way to stop */
+function createKeepAlive(intervalMs: number): (response: ServerResponse) => () => void {
+  const open = new Set<ServerResponse>();
+  let timer: NodeJS.Timeout | undefined;
+  const beat = (): void => {
+    for (const response of open) if (!response.writableNeedDrain) response.write(':\n\n');
+  };
+  return (response) => {
+    open.add(response);
+    timer ??= setInterval(beat, intervalMs).unref();
+    return () => {
+      open.delete(response);
+      if (open.size > 0) return;
+      clearInterval(timer);
+      timer = undefined;
+    };
+  };
+}
+
+/** @param keepAliveMs between the comments that keep proxies from closing a silent stream */
+export function createEventStreams(keepAliveMs: number): EventStreams {
+  const keepAlive = createKeepAlive(keepAliveMs);
+  let latest: { shared: SharedResult; bytes: Buffer } | undefined;
+
+  const bytesOf = (shared: SharedResult): Buffer => {
+    if (latest?.shared !== shared) latest = { shared, bytes: Buffer.from(nextEvent(shared.payload.toString('utf8'))) };
+    return latest.bytes;
+  };
+
+  return {
+    async send(response, results) {
+      const stop = () => void results.return?.();
+      response.once('close', stop);
+      if (response.destroyed) {
+        stop();
+        return;
+      }
+      response.writeHead(200, {
+        'content-type': `${eventStreamType}; charset=utf-8`,
+        'cache-control': 'no-store',
+        // nginx and its kin would hold events back to fill their buffers.
+        'x-accel-buffering': 'no',
+      });
+      // Some clients see the answer only with its first byte.
+      response.write(':\n\n');
+      const endKeepAlive = keepAlive(response);
+      results.divert?.((shared) => {
+        if (response.destroyed || response.writableNeedDrain) return false;
+        response.write(bytesOf(shared));
+        return true;
+      });
+      try {
+        for (let step = await results.next(); !step.done; step = await results.next()) {
+          if (response.destroyed) return;
+          if (!response.write(nextEvent(serializeResult(step.value)))) await drained(response);
+        }
+        // The empty data makes browsers' EventSource deliver it.
+        if (!response.destroyed) response.end('event: complete\ndata:\n\n');
+      } finally {
+        endKeepAlive();
+      }
+    },
+  };
 }
 
 /** One result as a source of results. */

@@ -65,7 +65,7 @@ export function createPacedSocket(socket: WebSocket, stream: Duplex, batch: Writ
   stream.on('drain', onSent);
 
   return {
-    isReady: () => socket.readyState === socket.OPEN && socket.bufferedAmount <= highWaterMarkBytes,
+    isReady: () => socket.readyState === socket.OPEN && stream.writableLength <= highWaterMarkBytes,
     write: (frames) => batch.write(stream, frames),
 
     send: (data) =>

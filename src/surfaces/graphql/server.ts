@@ -5,7 +5,7 @@ import type { HttpExchange, HttpSurface, RequestNotes } from '../../shared/http-
 import type { Logger } from '../../shared/logger.js';
 import { secretFromHeaders } from '../credentials.js';
 import { errorTable, presentError, type TranslateError } from '../error-table.js';
-import { oneResult, sendEventStream } from './event-stream.js';
+import { createEventStreams, oneResult } from './event-stream.js';
 import { createGraphiql } from './graphiql.js';
 import { domainToGraphqlError, outcomeOf } from './graphql-errors.js';
 import { defaultLimits, type GuardRailLimits } from './guard-rails.js';
@@ -52,6 +52,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
     translateError,
     metrics,
   });
+  const eventStreams = createEventStreams(options.keepAliveMs ?? 12_000);
   const graphiql = options.graphiql.enabled ? createGraphiql(options.graphiql.developmentSecret) : undefined;
   const webSocket = createWebSocketEndpoint({
     operations,
@@ -80,11 +81,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
 
   async function sendStream(
     exchange: HttpExchange,
-    results: AsyncIterator<ExecutionResult>,
+    results: Parameters<typeof eventStreams.send>[1],
     notes: RequestNotes,
   ): Promise<void> {
     exchange.note({ outcome: 'OK', ...notes });
-    await sendEventStream(exchange.response, results, options.keepAliveMs ?? 12_000);
+    await eventStreams.send(exchange.response, results);
   }
 
   function checkMethod({ operation }: PreparedOperation, exchange: HttpExchange, type: MediaType): void {

@@ -2,13 +2,19 @@
 import type { SharedResult } from './shared-results.js';
 
 export interface SharedFrames {
-  /** @param prefix see {@link nextPrefix} */
-  of(shared: SharedResult, prefix: Buffer): readonly Buffer[];
+  of(shared: SharedResult, start: NextStart): readonly Buffer[];
 }
 
-/** A `next` message of this operation up to its payload. */
-export const nextPrefix = (operationId: string): Buffer =>
-  Buffer.from(`{"id":${JSON.stringify(operationId)},"type":"next","payload":`);
+/** A `next` message of one operation up to its payload. */
+export interface NextStart {
+  readonly operationId: string;
+  readonly bytes: Buffer;
+}
+
+export const nextStart = (operationId: string): NextStart => ({
+  operationId,
+  bytes: Buffer.from(`{"id":${JSON.stringify(operationId)},"type":"next","payload":`),
+});
 
 const suffix = Buffer.from('}');
 /** Longer messages are not copied for each subscriber. */
@@ -24,19 +30,19 @@ function frameHead(length: number): Buffer {
   return head;
 }
 
-function makeFrames(payload: Buffer, prefix: Buffer): readonly Buffer[] {
-  const head = frameHead(prefix.length + payload.length + suffix.length);
-  const parts = [head, prefix, payload, suffix];
+function makeFrames({ payload }: SharedResult, { bytes }: NextStart): readonly Buffer[] {
+  const head = frameHead(bytes.length + payload.length + suffix.length);
+  const parts = [head, bytes, payload, suffix];
   return payload.length > longestCopy ? parts : [Buffer.concat(parts)];
 }
 
 export function createSharedFrames(): SharedFrames {
-  let latest: { shared: SharedResult; prefix: Buffer; frames: readonly Buffer[] } | undefined;
+  let latest: { shared: SharedResult; operationId: string; frames: readonly Buffer[] } | undefined;
   return {
-    of(shared, prefix) {
+    of(shared, start) {
       // Many clients number their operations alike.
-      if (latest?.shared !== shared || !latest.prefix.equals(prefix)) {
-        latest = { shared, prefix, frames: makeFrames(shared.payload, prefix) };
+      if (latest?.shared !== shared || latest.operationId !== start.operationId) {
+        latest = { shared, operationId: start.operationId, frames: makeFrames(shared, start) };
       }
       return latest.frames;
     },

@@ -4,12 +4,12 @@ import { CloseCode, type Context } from 'graphql-ws';
 import { DomainError } from '../../shared/errors.js';
 import type { Logger } from '../../shared/logger.js';
 import { secretFromHeaders, secretFromParameters } from '../credentials.js';
-import { presentError, type ErrorScope, type TranslateError } from '../error-table.js';
+import { errorScope, presentError, type ErrorScope, type TranslateError } from '../error-table.js';
 import { outcomeOf } from './graphql-errors.js';
 import { isSubscription, type Authentication, type Caller, type Operations } from './operations.js';
 import type { PacedSocket } from './paced-socket.js';
 import type { PreparedOperation } from './pipeline.js';
-import { createSharedFrames, nextPrefix } from './shared-frames.js';
+import { createSharedFrames, nextStart } from './shared-frames.js';
 
 export interface OperationObservation {
   surface: string;
@@ -28,8 +28,9 @@ export interface WebSocketOperationsDependencies {
 }
 
 /** What one socket knows beside the protocol's own state. */
-export interface Connection extends ErrorScope {
-  /** Of the upgrade: clients that are no browsers authenticate there. */
+export interface Connection {
+  scope: ErrorScope;
+  /** Of the upgrade: clients that are no browsers authenticate there. Empty once they have. */
   rawHeaders: readonly string[];
   paced: PacedSocket;
   /** Set by connection_init. */
@@ -70,10 +71,11 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
   async function onConnect({ connectionParams, extra: { connection } }: ProtocolContext): Promise<boolean> {
     try {
       connection.secret = secretFromParameters(connectionParams) ?? secretFromHeaders(connection.rawHeaders);
+      connection.rawHeaders = [];
       await authentication.authenticate(connection.secret);
       return true;
     } catch (error) {
-      const { code, message } = presentError(error, connection, translateError);
+      const { code, message } = presentError(error, connection.scope, translateError);
       connection.paced.close(closeCodes[code] ?? CloseCode.InternalServerError, message.slice(0, maxReasonLength));
       return false;
     }
@@ -101,8 +103,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
   ): Promise<ExecutionArgs | GraphQLError[]> {
     const startedAt = performance.now();
     connection.operationCount += 1;
-    const requestId = `${connection.requestId}.${connection.operationCount}`;
-    const scope = { requestId, logger: logger.child({ requestId }) };
+    const scope = errorScope(`${connection.scope.requestId}.${connection.operationCount}`, logger);
     const refuse = (errors: readonly GraphQLError[]): GraphQLError[] => {
       finish(undefined, scope, startedAt, outcomeOf({ errors }));
       return [...errors];
@@ -116,7 +117,9 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
       const principal = await authentication.authenticate(connection.secret);
       const prepared = operations.prepare(payload);
       if ('errors' in prepared) return refuse(prepared.errors);
-      const caller: Caller = { ...scope, principal, transport: 'websocket' };
+      // graphql-ws keeps the message for as long as the operation runs, and the text is not used any more.
+      payload.query = '';
+      const caller: Caller = Object.assign(scope, { principal, transport: 'websocket' } as const);
       const job: Job = { id, prepared, caller, connection };
       return {
         // graphql-ws looks at the document and calls execute; the schema is not used on the way.
@@ -150,11 +153,11 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
       return result;
     }
     const { paced: socket } = connection;
-    const prefix = nextPrefix(id);
+    const start = nextStart(id);
     // While graphql-ws waits for the next result: the same bytes that it would send.
     result.divert?.((shared) => {
       if (!socket.isReady()) return false;
-      socket.write(sharedFrames.of(shared, prefix));
+      socket.write(sharedFrames.of(shared, start));
       outcome = 'OK';
       return true;
     });

@@ -4,6 +4,7 @@ import { CloseCode, GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer } from 'graphql-ws
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocketServer, type RawData, type WebSocket } from 'ws';
 import type { UpgradeExchange } from '../../shared/http-exchange.js';
+import { errorScope } from '../error-table.js';
 import { createPacedSocket, createWriteBatch } from './paced-socket.js';
 import {
   createWebSocketOperations,
@@ -46,7 +47,7 @@ export interface WebSocketEndpoint {
 const closePollMs = 10;
 
 export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEndpoint {
-  const { maxMessageBytes } = dependencies;
+  const { maxMessageBytes, logger } = dependencies;
   const limits = { ...defaults, ...dependencies.limits };
   const connections = new Map<WebSocket, Connection>();
   const batch = createWriteBatch();
@@ -67,17 +68,22 @@ export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEn
   });
 
   function accept(socket: WebSocket, exchange: UpgradeExchange): void {
-    const { requestId, logger } = exchange;
-    const { rawHeaders } = exchange.request;
+    const scope = errorScope(exchange.requestId, logger);
     const paced = createPacedSocket(socket, exchange.socket, batch);
-    const connection: Connection = { rawHeaders, paced, requestId, logger, operationCount: 0, lastHeardMs: Date.now() };
+    const connection: Connection = {
+      scope,
+      rawHeaders: exchange.request.rawHeaders,
+      paced,
+      operationCount: 0,
+      lastHeardMs: Date.now(),
+    };
     connections.set(socket, connection);
     const fail = (error: unknown) => {
       if (error instanceof Error && error.message.startsWith('Unexpected message of type')) {
         socket.close(CloseCode.BadRequest, 'Only servers send messages of this type');
         return;
       }
-      logger.error({ err: error }, 'unexpected error on a WebSocket');
+      scope.logger.error({ err: error }, 'unexpected error on a WebSocket');
       socket.close(CloseCode.InternalServerError, 'Internal server error');
     };
     const closed = protocol.opened(
@@ -99,7 +105,7 @@ export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEn
     );
     socket.on('pong', () => (connection.lastHeardMs = Date.now()));
     // Malformed frames: ws answers with the protocol's close code by itself.
-    socket.on('error', (error) => logger.debug({ err: error }, 'WebSocket error'));
+    socket.on('error', (error) => scope.logger.debug({ err: error }, 'WebSocket error'));
     socket.once('close', (code, reason) => {
       connections.delete(socket);
       paced.release();
