@@ -6,7 +6,7 @@ import { createApiKeyService } from './identity/api-key-service.js';
 import { createAuthentication, type Authentication } from './identity/authentication.js';
 import { ensureDevelopmentUser } from './identity/development-user.js';
 import { createUserService } from './identity/user-service.js';
-import { createHttpServer } from './infra/http.js';
+import { createHttpServer, type HttpServer } from './infra/http.js';
 import { createMetrics, type Metrics } from './infra/metrics.js';
 import { pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
@@ -120,6 +120,16 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
   }
 }
 
+/** @throws when the address is taken; what the surfaces keep running has ended then */
+async function listen(http: HttpServer): Promise<{ url: string }> {
+  try {
+    return await http.listen();
+  } catch (error) {
+    await http.close();
+    throw error;
+  }
+}
+
 interface ServedParts extends Parts {
   authentication: Authentication;
   domain: Domain;
@@ -192,7 +202,7 @@ async function serve(config: Config, stores: OpenStores, parts: ServedParts): Pr
   });
   metrics.watchPurgeBacklog(() => domain.purgeBacklog());
   metrics.watchWaitingRuns(() => domain.waitingRuns());
-  const { url } = await http.listen();
+  const { url } = await listen(http);
   domain.start();
 
   return {
@@ -240,7 +250,10 @@ export async function createRunWorker(config: Config, { logger }: { logger: Logg
       metrics,
       metricsToken: config.metricsToken,
     });
-    const { url } = await http.listen();
+    const { url } = await listen(http).catch(async (error: unknown) => {
+      await domain.close();
+      throw error;
+    });
     domain.start();
     return {
       url,

@@ -32,9 +32,9 @@ afterAll(async () => {
   await service.close();
 });
 beforeEach(async () => {
-  [alice, bob] = [await service.createTenant('Alice'), await service.createTenant('Bob')];
-  // The administrator has a limit as well.
+  // The administrator has a limit as well, and makes the tenants.
   await service.redis.client().del('rate:administrator');
+  [alice, bob] = [await service.createTenant('Alice'), await service.createTenant('Bob')];
 });
 
 const ask = (wire: WireName, secret: string, url = service.url): Promise<WireAnswer> =>

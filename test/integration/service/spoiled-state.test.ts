@@ -80,9 +80,9 @@ describe('a payload that is none of ours', () => {
         `mutation { clearScratchpadEntries(input: { scratchpadId: "${spoiled}" }) { scratchpad { id } } }`,
       );
     expect((await alice.client.send(page)).errors).toEqual([]);
-    await alice.client.run(
-      `mutation { deleteScratchpad(input: { scratchpadId: "${spoiled}" }) { deletedScratchpadId } }`,
-    );
+    for (const id of [spoiled, whole]) {
+      await alice.client.run(`mutation { deleteScratchpad(input: { scratchpadId: "${id}" }) { deletedScratchpadId } }`);
+    }
   });
 });
 
