@@ -1,5 +1,6 @@
 // What a hostile client sends to the real schema is refused within limits of time, and everybody else is served meanwhile.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { slowestBeside } from '../../support/bystander.js';
 import { appendEntry, createScratchpad, createThread, readState, setContent } from '../../support/operations.js';
 import { startService, type Service, type Tenant } from '../../support/service.js';
 import { bearer, wireNames, wires } from '../../support/wire.js';
@@ -49,22 +50,8 @@ async function post(body: string | Uint8Array<ArrayBuffer>, headers: Record<stri
   };
 }
 
-/** Whether the answer to a legitimate client stays quick while `attack` goes on. */
-async function slowestBeside(attack: Promise<unknown>): Promise<number> {
-  const state = { isOver: false };
-  const end = (): void => {
-    state.isOver = true;
-  };
-  const attacked = attack.then(end, end);
-  let slowestMs = 0;
-  do {
-    const begin = performance.now();
-    expect((await readState(alice.client, padId)).content.text).toBe('plan');
-    slowestMs = Math.max(slowestMs, performance.now() - begin);
-  } while (!state.isOver);
-  await attacked;
-  return slowestMs;
-}
+const beside = (attack: Promise<unknown>): Promise<number> =>
+  slowestBeside(attack, { client: alice.client, scratchpadId: padId, text: 'plan' });
 
 const slowMs = 2000;
 
@@ -129,7 +116,7 @@ describe('documents', () => {
         messages.add(answer.results[0]?.errors?.[0]?.message ?? '');
       }
     })();
-    expect(await slowestBeside(attack)).toBeLessThan(slowMs);
+    expect(await beside(attack)).toBeLessThan(slowMs);
     await attack;
     expect([...messages]).toEqual([expect.stringMatching(message)]);
     expect([...messages][0]).not.toMatch(/Did you mean/);
@@ -190,7 +177,7 @@ describe('requests', () => {
     ];
     const answers: Refusal[] = [];
     const attack = Promise.all(bodies.map(async (body) => answers.push(await post(body))));
-    expect(await slowestBeside(attack)).toBeLessThan(slowMs);
+    expect(await beside(attack)).toBeLessThan(slowMs);
     await attack;
     expect(answers.map(({ status, code }) => [status, code])).toEqual([
       [413, 'LIMIT_EXCEEDED'],
