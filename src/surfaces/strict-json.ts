@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 /** Why a well-formed text is refused all the same. */
 export interface JsonFlaw {
   readonly message: string;
-  /** It is in the outermost object, not in something inside. */
+  /** It is in the outermost object, not in something inside; or the text is not worth to be parsed. */
   readonly outermost: boolean;
 }
 
@@ -12,6 +12,10 @@ const duplicateKey = 'holds a key twice in one object: which of the two is meant
 const changedInteger =
   'holds an integer that would be rounded (beyond 2^53 a number has no room for every digit): send it as text.';
 
+const tooDeep = 'is nested too deeply: no input of this service has so many levels.';
+
+/** A parser walks millions of brackets before anybody learns that nothing is in them. */
+const mostLevels = 500;
 /** So many digits always fit. */
 const safeDigits = 15;
 /** Looking through so few keys is faster than making a set of them. */
@@ -22,6 +26,8 @@ const backslash = 0x5c;
 const colon = 0x3a;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
 const minus = 0x2d;
 
 const isWhitespace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
@@ -69,10 +75,12 @@ function withKey(keys: Keys | undefined, key: string): Keys | undefined {
 
 /**
  * What JSON.parse would take without a word although the sender may have meant something else: a key twice in one object, at any
- * depth, and an integer that loses digits. One pass without recursion. A text that is no JSON has no flaw: the parser refuses it.
+ * depth, and an integer that loses digits; and what it would take much time for, levels without end. One pass without recursion. A text that
+ * is no JSON may have no flaw: the parser refuses it.
  */
 export function findFlaw(text: string): JsonFlaw | undefined {
   const objects: (Keys | undefined)[] = [];
+  let lists = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === quote) {
@@ -91,6 +99,12 @@ export function findFlaw(text: string): JsonFlaw | undefined {
       at = next;
     } else if (code === openBrace) {
       objects.push(undefined);
+      if (objects.length + lists > mostLevels) return { message: tooDeep, outermost: true };
+    } else if (code === openBracket) {
+      lists += 1;
+      if (objects.length + lists > mostLevels) return { message: tooDeep, outermost: true };
+    } else if (code === closeBracket) {
+      lists -= 1;
     } else if (code === closeBrace) {
       objects.pop();
     } else if (code === minus || isDigit(code)) {
@@ -106,14 +120,13 @@ export function findFlaw(text: string): JsonFlaw | undefined {
 
 /** @param what begins the sentence that tells a person what is wrong: "The body". The text itself is never quoted */
 export function parseJson(text: string, what: string): { value: unknown } | { problem: string } {
-  let value: unknown;
+  const flaw = findFlaw(text);
+  if (flaw) return { problem: `${what} ${flaw.message}` };
   try {
-    value = JSON.parse(text);
+    return { value: JSON.parse(text) };
   } catch {
     return { problem: `${what} is not valid JSON.` };
   }
-  const flaw = findFlaw(text);
-  return flaw ? { problem: `${what} ${flaw.message}` } : { value };
 }
 
 /** The same for the body of a request. */

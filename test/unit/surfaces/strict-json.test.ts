@@ -81,6 +81,24 @@ describe('an integer that would be rounded', () => {
   });
 });
 
+describe('levels without end', () => {
+  it('are found before anybody parses them, and five hundred are none', () => {
+    for (const [open, close] of [
+      ['[', ']'],
+      ['{"a":', '}'],
+      ['[{"a":', '}]'],
+    ] as const) {
+      const levels = open.length === 6 ? 250 : 500;
+      expect(findFlaw(`${open.repeat(levels)}1${close.repeat(levels)}`)).toBeUndefined();
+      expect(findFlaw(`${open.repeat(levels)}[1]${close.repeat(levels)}`)?.message).toMatch(/deep/);
+    }
+    expect(findFlaw('[[],[]]'.repeat(1000))).toBeUndefined();
+    const begin = performance.now();
+    expect(parseJson('['.repeat(8_000_000), 'It')).toEqual({ problem: expect.stringContaining('deep') as string });
+    expect(performance.now() - begin).toBeLessThan(100);
+  });
+});
+
 describe('a text that is no JSON', () => {
   it.each(['', '"', '{"a', '{"a":1', '}}}}', '{"a\\x":1,"b":2}', '"\\', ':::', '-', '\u0000'])(
     'is left to the parser: %j',
