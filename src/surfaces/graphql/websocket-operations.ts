@@ -1,10 +1,11 @@
 // What the operations of WebSockets go through: the key, the limits, the pipeline, and the pace of the socket that they run on.
 import { OperationTypeNode, type ExecutionArgs, type ExecutionResult, type GraphQLError } from 'graphql';
 import { CloseCode, type Context } from 'graphql-ws';
-import { DomainError } from '../../shared/errors.js';
+import { DomainError, invalidInput } from '../../shared/errors.js';
 import type { Logger } from '../../shared/logger.js';
 import { secretFromHeaders, secretFromParameters } from '../credentials.js';
 import { errorScope, presentError, type ErrorScope, type TranslateError } from '../error-table.js';
+import type { JsonFlaw } from '../strict-json.js';
 import { outcomeOf } from './graphql-errors.js';
 import { isSubscription, type Authentication, type Caller, type Operations } from './operations.js';
 import type { PacedSocket } from './paced-socket.js';
@@ -35,6 +36,8 @@ export interface Connection {
   paced: PacedSocket;
   /** Set by connection_init. */
   secret?: string | undefined;
+  /** Of the message that is being received. */
+  flaw?: JsonFlaw | undefined;
   operationCount: number;
   lastHeardMs: number;
 }
@@ -52,13 +55,12 @@ interface Job {
 
 const surfaceName = 'graphql-ws';
 /** The protocol allows 123 bytes. */
-const maxReasonLength = 120;
+export const maxReasonLength = 120;
 
 /** Clients give up at 4401 and 4403 and come back after 1013. */
 const closeCodes: Partial<Record<DomainError['code'], number>> = {
   UNAUTHENTICATED: CloseCode.Unauthorized,
   FORBIDDEN: CloseCode.Forbidden,
-  RATE_LIMITED: 1013,
   UNAVAILABLE: 1013,
 };
 
@@ -72,7 +74,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
     try {
       connection.secret = secretFromParameters(connectionParams) ?? secretFromHeaders(connection.rawHeaders);
       connection.rawHeaders = [];
-      await authentication.authenticate(connection.secret);
+      await authentication.identify(connection.secret);
       return true;
     } catch (error) {
       const { code, message } = presentError(error, connection.scope, translateError);
@@ -102,6 +104,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
     payload: { query: string; variables?: Record<string, unknown> | null; operationName?: string | null },
   ): Promise<ExecutionArgs | GraphQLError[]> {
     const startedAt = performance.now();
+    const { flaw } = connection;
     connection.operationCount += 1;
     const scope = errorScope(`${connection.scope.requestId}.${connection.operationCount}`, logger);
     const refuse = (errors: readonly GraphQLError[]): GraphQLError[] => {
@@ -113,6 +116,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
         const message = `${maxOperations} operations run on this socket already: end one, or open another socket.`;
         throw new DomainError('LIMIT_EXCEEDED', message);
       }
+      if (flaw) throw invalidInput(`The message ${flaw.message}`);
       // The key may have been revoked since the connection began.
       const principal = await authentication.authenticate(connection.secret);
       const prepared = operations.prepare(payload);

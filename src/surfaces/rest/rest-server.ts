@@ -7,6 +7,7 @@ import type { HttpExchange, HttpSurface } from '../../shared/http-exchange.js';
 import { secretFromHeaders } from '../credentials.js';
 import { presentError, type TranslateError } from '../error-table.js';
 import { whyNotJson } from '../json-body.js';
+import { findFlaw } from '../strict-json.js';
 import { sendProblem, withHttpForm } from './problem.js';
 import { createRoutes, type RestServices, type Taken } from './routes.js';
 
@@ -51,6 +52,8 @@ async function readBody(exchange: HttpExchange): Promise<Buffer | undefined> {
   const reason = whyNotJson(headers);
   if (reason !== undefined) throw withHttpForm(invalidInput(reason), { status: 415 });
   if (!isUtf8(body)) throw invalidInput('The body is not valid UTF-8.');
+  const flaw = findFlaw(body.toString('utf8'));
+  if (flaw) throw invalidInput(`The body ${flaw.message}`);
   return body;
 }
 
