@@ -9,11 +9,10 @@ export interface Shot {
   body: string;
   headers: Record<string, string>;
   /** @throws Error when this is not the answer of a server that did the work */
-  check(body: unknown): void;
+  check: (body: unknown) => void;
 }
 
 export interface LoadResult {
-  requests: number;
   perSecond: number;
   /** Of the server's process, for each request. */
   cpuMicroseconds: number;
@@ -24,9 +23,10 @@ export interface LoadResult {
 export interface LoadOptions {
   server: ServerProcess;
   connections: number;
-  durationMs: number;
+  /** How many to send: the same work in each round, however slow the machine is at the moment. */
+  requests: number;
   /** @param lane the connection's number */
-  shotFor(lane: number): Shot;
+  shotFor: (lane: number) => Shot;
 }
 
 /** The check of an answer: no errors, and data that `isRight` accepts. */
@@ -51,17 +51,18 @@ export const graphqlShot = (
 });
 
 /** @throws Error when any answer is not a right one */
-export async function runLoad({ server, connections, durationMs, shotFor }: LoadOptions): Promise<LoadResult> {
+export async function runLoad({ server, connections, requests, shotFor }: LoadOptions): Promise<LoadResult> {
   const latencies: number[] = [];
   const clients = Array.from({ length: connections }, () => new Client(server.url, { pipelining: 1 }));
   const shots = clients.map((_client, lane) => shotFor(lane));
   const before = await server.usage();
   const startedAt = performance.now();
-  const endsAt = startedAt + durationMs;
+  let started = 0;
   const runLane = async (client: Client, shot: Shot): Promise<void> => {
     const { body, headers } = shot;
-    for (let sentAt = startedAt; sentAt < endsAt;) {
-      sentAt = performance.now();
+    while (started < requests) {
+      started += 1;
+      const sentAt = performance.now();
       const response = await client.request({ path: '/graphql', method: 'POST', body, headers });
       const text = await response.body.text();
       latencies.push(performance.now() - sentAt);
@@ -74,7 +75,6 @@ export async function runLoad({ server, connections, durationMs, shotFor }: Load
     const seconds = (performance.now() - startedAt) / 1000;
     const after = await server.usage();
     return {
-      requests: latencies.length,
       perSecond: latencies.length / seconds,
       cpuMicroseconds: (after.cpuMicroseconds - before.cpuMicroseconds) / latencies.length,
       p50Ms: percentile(latencies, 0.5),

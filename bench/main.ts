@@ -4,14 +4,28 @@ import { cpus, totalmem } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureAppend } from './rows/append.js';
+import { measureDelivery } from './rows/delivery.js';
+import { measureFanOut } from './rows/fan-out.js';
+import { measureIdleSubscriptions } from './rows/idle-subscriptions.js';
+import { measureLedger } from './rows/ledger.js';
+import { measureMemory } from './rows/memory.js';
+import { measureProcesses } from './rows/processes.js';
 import { measureReads } from './rows/reads.js';
+import { measureStart } from './rows/start.js';
 import type { Plan } from './rounds.js';
 import { formatTable, isMet, type Row } from './table.js';
 import { createWorld, type World } from './world.js';
 
-const measurements: Record<string, (world: World, plan: Plan, quick: boolean) => Promise<Row[]>> = {
+const measurements: Record<string, (world: World, plan: Plan) => Promise<Row[]>> = {
   append: measureAppend,
   reads: measureReads,
+  'fan-out': measureFanOut,
+  'idle-subscriptions': measureIdleSubscriptions,
+  delivery: measureDelivery,
+  ledger: measureLedger,
+  start: measureStart,
+  memory: measureMemory,
+  processes: measureProcesses,
 };
 
 const { values: options } = parseArgs({
@@ -22,9 +36,7 @@ const { values: options } = parseArgs({
     'cpu-prof': { type: 'string' },
   },
 });
-const plan: Plan = options.quick
-  ? { rounds: 3, roundMs: 1000, warmUpMs: 1500 }
-  : { rounds: 7, roundMs: 3000, warmUpMs: 5000 };
+const plan: Plan = options.quick ? { rounds: 3, share: 0.2 } : { rounds: 7, share: 1 };
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 const machine = {
@@ -43,7 +55,7 @@ for (const name of options.only) {
   // Stores of its own for each: no measurement reads what another one left.
   const world = await createWorld(profile === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', resolve(profile)]);
   try {
-    rows.push(...(await measure(world, plan, options.quick)));
+    rows.push(...(await measure(world, plan)));
   } finally {
     await world.close();
   }

@@ -2,25 +2,34 @@
 
 export interface Plan {
   rounds: number;
-  /** Of one side in one round. */
-  roundMs: number;
-  /** Of one side before its first round: compilers and caches need it. */
-  warmUpMs: number;
+  /** How much of the full work of a round is done: 1, or less where a rough answer will do. */
+  share: number;
 }
 
+/** How much one side does. */
+export interface Work {
+  /** Before its first round: compilers and caches need it. */
+  warmUp: number;
+  /** In each round. */
+  round: number;
+}
+
+const scaled = (amount: number, share: number): number => Math.max(Math.round(amount * share), 1);
+
 /**
- * @param sides by name; each measures itself for the given time
+ * @param sides by name; each does the given amount of its work and measures itself
  * @returns for each side its result in every round
  */
 export async function interleave<Name extends string, Result>(
-  { rounds, roundMs, warmUpMs }: Plan,
-  sides: Record<Name, (durationMs: number) => Promise<Result>>,
+  { rounds, share }: Plan,
+  work: Work,
+  sides: Record<Name, (amount: number) => Promise<Result>>,
 ): Promise<Record<Name, Result[]>> {
   const names = Object.keys(sides) as Name[];
   const results = Object.fromEntries(names.map((name) => [name, [] as Result[]])) as Record<Name, Result[]>;
-  for (const name of names) await sides[name](warmUpMs);
+  for (const name of names) await sides[name](scaled(work.warmUp, share));
   for (let round = 0; round < rounds; round += 1) {
-    for (const name of names) results[name].push(await sides[name](roundMs));
+    for (const name of names) results[name].push(await sides[name](scaled(work.round, share)));
   }
   return results;
 }

@@ -1,7 +1,7 @@
 // A measured server in a process of its own, and what it has used so far, asked over its IPC channel.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync } from 'node:fs';
+import { openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -41,15 +41,15 @@ interface Report {
   memory: NodeJS.MemoryUsage;
 }
 
-async function untilReady(url: string, hasEnded: () => boolean): Promise<void> {
+async function becomesReady(url: string, hasEnded: () => boolean): Promise<boolean> {
   const deadline = Date.now() + startTimeoutMs;
-  for (;;) {
+  while (!hasEnded() && Date.now() < deadline) {
     const answer = await fetch(`${url}/readyz`).catch(() => undefined);
     await answer?.arrayBuffer();
-    if (answer?.ok) return;
-    if (hasEnded() || Date.now() > deadline) throw new Error(`The server at ${url} did not become ready.`);
+    if (answer?.ok) return true;
     await sleep(10);
   }
+  return false;
 }
 
 export async function startServer({
@@ -60,6 +60,7 @@ export async function startServer({
   nodeOptions = [],
 }: Options): Promise<ServerProcess> {
   const log = openSync(logFile, 'a');
+  const lastLines = (): string => readFileSync(logFile, 'utf8').trim().split('\n').slice(-5).join('\n');
   // Nothing of the environment that starts the measurement reaches what is measured, but the way to find programs.
   const child = spawn(process.execPath, ['--import', reporter, ...nodeOptions, program], {
     cwd: dirname(logFile),
@@ -77,7 +78,7 @@ export async function startServer({
   let listening: (url: string) => void = () => {};
   const announced = new Promise<string>((resolve, reject) => {
     listening = resolve;
-    child.once('exit', () => reject(new Error(`${program} ended at its start: see ${logFile}`)));
+    child.once('exit', () => reject(new Error(`${program} ended at its start:\n${lastLines()}`)));
   });
   announced.catch(() => undefined);
   child.on('message', (message: Report | { url: string }) => {
@@ -99,7 +100,10 @@ export async function startServer({
   }
 
   const url = port === undefined ? await announced : `http://127.0.0.1:${port}`;
-  if (port !== undefined) await untilReady(url, hasEnded);
+  if (port !== undefined && !(await becomesReady(url, hasEnded))) {
+    child.kill('SIGKILL');
+    throw new Error(`${program} did not become ready:\n${lastLines()}`);
+  }
   return {
     url,
     processId: child.pid!,

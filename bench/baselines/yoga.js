@@ -6,5 +6,5 @@ import { createResolvers, typeDefs } from './schema.js';
 
 const redis = new Redis(process.env.REDIS_URL);
 const yoga = createYoga({ schema: createSchema({ typeDefs, resolvers: createResolvers(redis) }) });
-const server = createServer(yoga);
+const server = createServer((request, response) => void yoga(request, response));
 server.listen(0, '127.0.0.1', () => process.send({ url: `http://127.0.0.1:${server.address().port}` }));

@@ -6,7 +6,8 @@ import { median, medianRatio, type Row } from '../table.js';
 import type { World } from '../world.js';
 import { measureRedisLimit } from './redis-limit.js';
 
-export const connections = 50;
+const connections = 50;
+const work = { warmUp: 20_000, round: 6000 };
 const content = 'A finding of ordinary length, as agents write them: one claim, its source, and a date. '.repeat(2);
 
 export const appendDocument = `mutation Append($input: AppendScratchpadEntryInput!) {
@@ -26,28 +27,30 @@ export const appendShot = (scratchpadId: string, secret?: string): Shot =>
     secret === undefined ? {} : { authorization: `Bearer ${secret}` },
   );
 
+const entriesKey = (world: World, pad: string): string => `scratchpad:${world.tenant.userId}:${pad}:entries`;
+
 /** Answers alone prove nothing: as many entries as answers are in the ledgers, for every side. */
 async function countEntries(world: World, pads: readonly string[]): Promise<number> {
   const client = world.redis.client();
-  const lengths = await Promise.all(pads.map((pad) => client.llen(`scratchpad:${world.tenant.userId}:${pad}:entries`)));
+  const lengths = await Promise.all(pads.map((pad) => client.llen(entriesKey(world, pad))));
   client.disconnect();
   return lengths.reduce((sum, length) => sum + length, 0);
 }
 
 export function createAppendLoad(world: World, pads: readonly string[]) {
   return (server: ServerProcess, secret?: string) =>
-    async (durationMs: number): Promise<LoadResult> => {
+    async (requests: number): Promise<LoadResult> => {
       const client = world.redis.client();
-      await client.flushall();
+      await client.del(pads.map((pad) => entriesKey(world, pad)));
       client.disconnect();
       const result = await runLoad({
         server,
         connections,
-        durationMs,
+        requests,
         shotFor: (lane) => appendShot(pads[lane % pads.length]!, secret),
       });
       const entries = await countEntries(world, pads);
-      if (entries !== result.requests) throw new Error(`${result.requests} answers, but ${entries} entries.`);
+      if (entries !== requests) throw new Error(`${requests} answers, but ${entries} entries.`);
       return result;
     };
 }
@@ -70,12 +73,12 @@ export async function measureAppend(world: World, plan: Plan): Promise<Row[]> {
   const pads = [];
   for (let index = 0; index < 10; index += 1) pads.push(await world.createScratchpad(ours));
   const load = createAppendLoad(world, pads);
-  const results = await interleave(plan, {
+  const results = await interleave(plan, work, {
     ours: load(ours, world.tenant.secret),
     mercurius: load(mercurius),
     yoga: load(yoga),
   });
-  const limit = await measureRedisLimit(world.redis.url, content);
+  const limit = await measureRedisLimit(world.redis.url, connections, content);
   await Promise.all([ours, mercurius, yoga].map((server) => server.stop()));
   const cpu = {
     ours: pick(results.ours, 'cpuMicroseconds'),

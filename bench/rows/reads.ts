@@ -1,6 +1,6 @@
 // Reading: one scratchpad against bare Mercurius, and the nested page against Mercurius with loaders over Prisma and ioredis.
 import { checkData, graphqlShot, runLoad, type Shot } from '../http-load.js';
-import { interleave, pick, type Plan } from '../rounds.js';
+import { interleave, pick, type Plan, type Work } from '../rounds.js';
 import type { ServerProcess } from '../server-process.js';
 import { median, medianRatio, type Row } from '../table.js';
 import type { World } from '../world.js';
@@ -57,10 +57,14 @@ export async function fillThreads(world: World, server: ServerProcess): Promise<
 export async function measureReads(world: World, plan: Plan): Promise<Row[]> {
   const [ours, mercurius] = await Promise.all([world.startOurs(), world.startBaseline('mercurius')]);
   const pads = await fillThreads(world, ours);
-  const measure = async (connections: number, shotFor: (lane: number, headers: Record<string, string>) => Shot) => {
-    const side = (server: ServerProcess, headers: Record<string, string>) => (durationMs: number) =>
-      runLoad({ server, connections, durationMs, shotFor: (lane) => shotFor(lane, headers) });
-    const results = await interleave(plan, {
+  const measure = async (
+    connections: number,
+    work: Work,
+    shotFor: (lane: number, headers: Record<string, string>) => Shot,
+  ) => {
+    const side = (server: ServerProcess, headers: Record<string, string>) => (requests: number) =>
+      runLoad({ server, connections, requests, shotFor: (lane) => shotFor(lane, headers) });
+    const results = await interleave(plan, work, {
       ours: side(ours, { authorization: `Bearer ${world.tenant.secret}` }),
       mercurius: side(mercurius, {}),
     });
@@ -73,7 +77,7 @@ export async function measureReads(world: World, plan: Plan): Promise<Row[]> {
       beside: beside(results.ours, results.mercurius),
     };
   };
-  const read = await measure(50, (lane, headers) =>
+  const read = await measure(50, { warmUp: 8000, round: 3000 }, (lane, headers) =>
     graphqlShot(
       readDocument,
       { id: pads[lane % pads.length] },
@@ -81,7 +85,7 @@ export async function measureReads(world: World, plan: Plan): Promise<Row[]> {
       headers,
     ),
   );
-  const page = await measure(8, (_lane, headers) =>
+  const page = await measure(8, { warmUp: 200, round: 80 }, (_lane, headers) =>
     graphqlShot(
       pageDocument,
       {},

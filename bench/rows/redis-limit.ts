@@ -1,14 +1,19 @@
 // What Redis itself can take on this machine: redis-benchmark with the two commands of an append.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { connections } from './append.js';
 
 const run = promisify(execFile);
 
-async function perSecond(url: string, command: readonly string[]): Promise<number> {
+async function perSecond(url: string, connections: number, command: readonly string[]): Promise<number> {
   const { port } = new URL(url);
   const { stdout } = await run('redis-benchmark', [
-    ...['-p', port, '-c', String(connections), '-n', '100000', '--csv'],
+    '-p',
+    port,
+    '-c',
+    String(connections),
+    '-n',
+    '100000',
+    '--csv',
     ...command,
   ]);
   // "test","rps",… and below it the figures.
@@ -16,10 +21,14 @@ async function perSecond(url: string, command: readonly string[]): Promise<numbe
 }
 
 /** Pairs of RPUSH and PUBLISH a second; undefined where redis-benchmark is not installed. */
-export async function measureRedisLimit(url: string, content: string): Promise<number | undefined> {
+export async function measureRedisLimit(
+  url: string,
+  connections: number,
+  content: string,
+): Promise<number | undefined> {
   try {
-    const pushes = await perSecond(url, ['RPUSH', 'scratchpad:limit', content]);
-    const publishes = await perSecond(url, ['PUBLISH', 'events:limit', content]);
+    const pushes = await perSecond(url, connections, ['RPUSH', 'scratchpad:limit', content]);
+    const publishes = await perSecond(url, connections, ['PUBLISH', 'events:limit', content]);
     return 1 / (1 / pushes + 1 / publishes);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
