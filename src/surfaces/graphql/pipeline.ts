@@ -2,7 +2,6 @@
 import { envelop, isAsyncIterable, useEngine, useSchema, type Plugin } from '@envelop/core';
 import {
   createSourceEventStream,
-  execute,
   getOperationAST,
   GraphQLError,
   OperationTypeNode,
@@ -11,9 +10,10 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import { createCompiledExecution, type Execute } from './compiled-execution.js';
 import { parseFailed, validationFailed } from './graphql-errors.js';
 import { useGuardRails, type GuardRailLimits } from './guard-rails.js';
-import { costOfOperation, type Variables } from './operation-cost.js';
+import { createCostMeter, type Variables } from './operation-cost.js';
 
 /** What a client asks for, as it stands in the GraphQL-over-HTTP specification. */
 export interface OperationRequest {
@@ -48,6 +48,8 @@ export interface PipelineOptions {
   limits: GuardRailLimits;
   /** Added at the end: tracing, another executor. */
   plugins?: Plugin[];
+  /** For tests: how often an operation is executed as it is before it is compiled. */
+  usesBeforeCompilation?: number | undefined;
 }
 
 /** A document that passed, or the errors that it will always have. */
@@ -117,7 +119,9 @@ function mapEvents(
   };
 }
 
-export function createPipeline({ schema, introspection, limits, plugins = [] }: PipelineOptions): Pipeline {
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const { schema, introspection, limits, plugins = [] } = options;
+  const execute = createCompiledExecution({ schema, usesBeforeCompilation: options.usesBeforeCompilation });
   const getEnveloped = envelop({
     plugins: [
       // Parsing and validation are the guard rails'.
@@ -128,6 +132,7 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
     ],
   });
   const cache = createDocumentCache();
+  const costOf = createCostMeter(schema);
 
   function check(query: string): CheckedDocument {
     const enveloped = getEnveloped({});
@@ -151,6 +156,16 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
     return { errors: [new GraphQLError(message, { extensions: { code: validationFailed } })] };
   }
 
+  /** The rails are behind the operation already: with no other plugin there is nothing to call at execution. */
+  async function beginExecution(context: object): Promise<{ contextValue: object; executeIt: Execute }> {
+    if (plugins.length === 0) return { contextValue: context, executeIt: execute };
+    const enveloped = getEnveloped(context);
+    return {
+      contextValue: (await enveloped.contextFactory()) as object,
+      executeIt: (args) => enveloped.execute(args) as Promise<ExecutionResult>,
+    };
+  }
+
   return {
     prepare({ query, variables, operationName }) {
       let checked = cache.get(query);
@@ -163,7 +178,7 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
       if (!operation) {
         return refuse('The document has no operation of this name, or several and operationName chooses none of them.');
       }
-      const cost = costOfOperation(schema, checked, operation, variables ?? {});
+      const cost = costOf(checked, operation, variables ?? {});
       if (cost > limits.maxCost) {
         return refuse(
           `The answer could have ${cost} objects; ${limits.maxCost} are allowed. Ask for smaller pages, or in several operations.`,
@@ -173,21 +188,21 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
     },
 
     async run({ document, operation, variables }, createContext) {
-      const enveloped = getEnveloped(createContext());
+      const { contextValue, executeIt } = await beginExecution(createContext());
       const args = {
         schema,
         document,
         variableValues: variables,
         operationName: operation.name?.value,
-        contextValue: await enveloped.contextFactory(),
+        contextValue,
         hideSuggestions: !introspection,
       };
-      const executeOnce = async (more?: { rootValue: unknown; contextValue: object }): Promise<ExecutionResult> =>
-        (await enveloped.execute({ ...args, ...more })) as ExecutionResult;
-      if (operation.operation !== OperationTypeNode.SUBSCRIPTION) return executeOnce();
+      if (operation.operation !== OperationTypeNode.SUBSCRIPTION) return executeIt(args);
       const source = await createSourceEventStream(args);
       if (!isAsyncIterable(source)) return source;
-      return mapEvents(source, (event) => executeOnce({ rootValue: event, contextValue: createContext() }));
+      return mapEvents(source, async (event) =>
+        executeIt({ ...args, rootValue: event, contextValue: createContext() }),
+      );
     },
   };
 }
