@@ -52,15 +52,23 @@ function createDestination(): DestinationStream & { flushSync(): void } {
 }
 
 /** @param level a pino level, "silent" included */
-export const createLogger = (level: string, destination?: DestinationStream): Logger =>
-  pino(
+export function createLogger(level: string, destination?: DestinationStream): Logger {
+  const logger = pino(
     {
       level,
       base: undefined,
       timestamp: pino.stdTimeFunctions.isoTime,
-      // An error is looked at as it is written: with its own members, but without those of its causes.
-      formatters: { log: clean, bindings: clean },
+      formatters: { log: clean },
+      // An error is looked at as it is written, with what it has beside its message.
       serializers: { err: (error: Error) => clean(pino.stdSerializers.err(error)) },
     },
     destination ?? createDestination(),
   );
+  // What a child always says is formatted once, when it is made; pino's formatter of that sees the first logger alone.
+  const createChild: unknown = Reflect.get(logger, 'child');
+  return Object.assign(logger, {
+    child(this: Logger, bindings: object, options: unknown): never {
+      return Reflect.apply(createChild as () => never, this, [clean(bindings), options] as never);
+    },
+  });
+}
