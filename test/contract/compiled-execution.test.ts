@@ -265,6 +265,29 @@ const mutations: [name: string, sent: () => Sent | Promise<Sent>][] = [
       variables: { id: await createScratchpad(alice.client), x: 'value' },
     }),
   ],
+  ...['[$tool]', '[$tool, $tool]', '[{ type: "scratchpad" }]', '[{ type: $type }]', '$tools', '$tool'].map(
+    (tools): [string, () => Sent] => [
+      `the tools ${tools}`,
+      () => {
+        const declared = [
+          ...(tools.includes('$tools') ? ['$tools: [JSONObject!]!'] : []),
+          ...(/\$tool\b/.test(tools) ? ['$tool: JSONObject!'] : []),
+          ...(tools.includes('$type') ? ['$type: String!'] : []),
+        ];
+        return {
+          query: `mutation ($name: String!, ${declared.join(' ')}) {
+            createAssistant(input: { name: $name, instructions: "x", tools: ${tools} }) { assistant { tools hydratedTools } }
+          }`,
+          variables: {
+            name: 'a',
+            tools: [{ type: 'scratchpad' }],
+            tool: { type: 'scratchpad' },
+            type: 'scratchpad',
+          },
+        };
+      },
+    ],
+  ),
   ...['x', [1], 5, { __proto__x: 1 }, { deep: { er: null } }].map((metaData): [string, () => Sent] => [
     `the metadata ${JSON.stringify(metaData)}`,
     () => ({

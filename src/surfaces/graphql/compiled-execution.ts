@@ -8,6 +8,7 @@ import {
   GraphQLScalarType,
   GraphQLSchema,
   isAbstractType,
+  isInputObjectType,
   isIntrospectionType,
   Kind,
   OperationTypeNode,
@@ -43,7 +44,7 @@ export type Execute = (args: ExecutionArgs) => ExecutionResult | Promise<Executi
 
 /**
  * Directives and abstract types are where the compiler is known to answer differently in rare cases, and introspection is not worth
- * it. A mutation cannot be repeated to see what GraphQL.js would have said, so nothing may be left for its arguments to fail at: its
+ * it. In an object that is written into the document for a scalar, it loses variables. A mutation cannot be repeated to see what GraphQL.js would have said, so nothing may be left for its arguments to fail at: its
  * variables are all required.
  */
 function isCompilable(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): boolean {
@@ -58,6 +59,9 @@ function isCompilable(schema: GraphQLSchema, document: DocumentNode, operation: 
     document,
     visitWithTypeInfo(typeInfo, {
       Directive: () => void (isPlain = false),
+      ObjectValue() {
+        if (!isInputObjectType(getNamedType(typeInfo.getInputType()))) isPlain = false;
+      },
       Field({ name }) {
         const type = getNamedType(typeInfo.getType());
         if (!type || isAbstractType(type) || isIntrospectionType(type) || name.value.startsWith('__')) isPlain = false;
