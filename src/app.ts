@@ -48,6 +48,8 @@ interface Options {
   onDirectoryLost?: () => void;
   /** Tests put a broken service into the place of a whole one. */
   overrideServices?: (services: Services) => Services;
+  /** Tests compile every operation at once, or none. */
+  usesBeforeCompilation?: number;
 }
 
 const databasePatienceMs = 5000;
@@ -92,10 +94,12 @@ async function askStores({ database, redis }: OpenStores): Promise<{ sql: boolea
 /** Opens the stores and starts to listen. @throws Error that says what to do when it cannot start */
 export async function createApp(config: Config, options: Options): Promise<App> {
   const { logger, now = systemClock, runRuntime, overrideServices = (services) => services } = options;
+  const { usesBeforeCompilation } = options;
   const metrics = createMetrics();
   const { stores, close: closeStores } = await openStores(config, options);
   try {
-    return await startApp(config, stores, { logger, now, overrideServices, metrics, closeStores, runRuntime });
+    const parts = { logger, now, overrideServices, metrics, closeStores, runRuntime, usesBeforeCompilation };
+    return await startApp(config, stores, parts);
   } catch (error) {
     await closeStores();
     throw error;
@@ -109,6 +113,7 @@ interface Parts {
   metrics: Metrics;
   closeStores: () => Promise<void>;
   runRuntime: RunRuntime | undefined;
+  usesBeforeCompilation: number | undefined;
 }
 
 async function startApp(config: Config, stores: OpenStores, parts: Parts): Promise<App> {
@@ -205,6 +210,7 @@ async function serve(config: Config, stores: OpenStores, parts: ServedParts): Pr
     logger,
     metrics,
     translateError,
+    usesBeforeCompilation: parts.usesBeforeCompilation,
   });
   const mcp = createMcpSurface({ authentication, scratchpads: services.scratchpads, translateError });
   const http = createHttpServer({

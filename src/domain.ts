@@ -99,7 +99,11 @@ export function createDomain(config: Config, { stores, hooks, now, logger, runRu
     logger,
     intervalMs: purgeIntervalMs,
   });
-  const purgeOwner = (ownerId: string): Promise<void> => purge.drainOwner(ownerId);
+  const purgeOwner = (ownerId: string): Promise<void> => {
+    // Pads may have gone with their thread or their user.
+    identityPlane.forgetOwner(ownerId);
+    return purge.drainOwner(ownerId);
+  };
   const cancelRuns = (scope: RunScope): Promise<void> => cancellation.cancelAll(scope);
 
   const assistants = createAssistantService({ prisma, cancelRuns, maxContentBytes });

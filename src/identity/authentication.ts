@@ -5,7 +5,7 @@ import { unauthenticated, type DomainError } from '../shared/errors.js';
 import type { Logger } from '../shared/logger.js';
 import { createCredentialRows, credentialIdOf, type Credential, type CredentialTerm } from './credential-rows.js';
 import type { Principal } from './principal.js';
-import { hashSecret, isSameSecret } from './secrets.js';
+import { hashSecret, isSameHash } from './secrets.js';
 
 export interface Authentication {
   /**
@@ -52,6 +52,7 @@ const ownerOf = ({ principal }: Credential): string =>
 export function createAuthentication(dependencies: Dependencies): Authentication {
   const { prisma, administratorSecret, countRequest, now, logger } = dependencies;
   const rows = createCredentialRows(prisma);
+  const administratorHash = administratorSecret === undefined ? undefined : hashSecret(administratorSecret);
   const cache = new Map<string, CachedCredential>();
   const lookups = new Map<string, Promise<Credential>>();
   const watchers = new Map<string, Set<(error: DomainError) => void>>();
@@ -111,10 +112,10 @@ export function createAuthentication(dependencies: Dependencies): Authentication
 
   async function identify(secret: string | undefined): Promise<Principal> {
     if (secret === undefined || secret === '') throw unauthenticated();
-    if (administratorSecret !== undefined && isSameSecret(secret, administratorSecret)) {
+    const secretHash = hashSecret(secret);
+    if (administratorHash !== undefined && isSameHash(secretHash, administratorHash)) {
       return { kind: 'administrator' };
     }
-    const secretHash = hashSecret(secret);
     const cached = cache.get(secretHash);
     const at = now();
     if (cached && cached.staleAtMs > at.getTime()) {

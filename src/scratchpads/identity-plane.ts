@@ -8,13 +8,18 @@ import type { JsonObject } from '../shared/json.js';
 import { isForeignKeyViolation, isUniqueViolation } from '../shared/sql-errors.js';
 
 export interface IdentityPlane {
-  /** Null for what is not there, another owner's, or no scratchpad id. */
+  /**
+   * Null for what is not there, another owner's, or no scratchpad id. A query for nothing but the ids is answered by `exists`: whoever
+   * reads working state asks SQL once a second.
+   */
   find(ownerId: string, scratchpadId: string, query?: Prisma.ScratchpadDefaultArgs): Promise<Scratchpad | null>;
   findByThread(ownerId: string, threadId: string, query?: Prisma.ScratchpadDefaultArgs): Promise<Scratchpad | null>;
   /** Whether the owner has this pad; true is remembered for at most a second, false never. */
   exists(ownerId: string, scratchpadId: string): Promise<boolean>;
   /** The same, asked of SQL whatever is remembered. */
   existsNow(ownerId: string, scratchpadId: string): Promise<boolean>;
+  /** Forgets which pads of the owner exist: a delete made here holds here at once. */
+  forgetOwner(ownerId: string): void;
   /** @throws DomainError NOT_FOUND for a thread that is not the owner's, CONFLICT when it has a scratchpad already */
   create(ownerId: string, threadId: string, metaData: JsonObject): Promise<Scratchpad>;
   /** @throws DomainError NOT_FOUND */
@@ -34,9 +39,17 @@ interface Dependencies {
 const cacheMs = 1000;
 const sweepAbovePads = 10_000;
 
+const asksForIdsOnly = ({ select, ...rest }: Prisma.ScratchpadDefaultArgs): boolean =>
+  select != null &&
+  Object.keys(rest).length === 0 &&
+  Object.keys(select).length > 0 &&
+  Object.keys(select).every((name) => name === 'id' || name === 'ownerId');
+
 export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlane {
   /** `owner:pad` → until when its existence may be taken for granted. Tombstones in Redis outlive this by far. */
   const knownUntilMs = new Map<string, number>();
+  /** An answer that was on its way when something was deleted is not remembered: it may be from before. */
+  let deletions = 0;
   const keyOf = (ownerId: string, scratchpadId: string): string => `${ownerId}:${scratchpadId}`;
 
   function remember(key: string, askedAtMs: number): void {
@@ -48,24 +61,36 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
 
   const existsNow: IdentityPlane['existsNow'] = async (ownerId, scratchpadId) => {
     const askedAtMs = now().getTime();
+    const deletionsBefore = deletions;
     const key = keyOf(ownerId, scratchpadId);
     const row = await prisma.scratchpad.findFirst({ where: { id: scratchpadId, ownerId }, select: { id: true } });
-    if (row) remember(key, askedAtMs);
+    if (row && deletions === deletionsBefore) remember(key, askedAtMs);
     else knownUntilMs.delete(key);
     return row !== null;
   };
 
-  return {
-    existsNow,
+  const exists: IdentityPlane['exists'] = async (ownerId, scratchpadId) => {
+    if (!isId('scratchpad', scratchpadId)) return false;
+    const untilMs = knownUntilMs.get(keyOf(ownerId, scratchpadId)) ?? 0;
+    return untilMs > now().getTime() || (await existsNow(ownerId, scratchpadId));
+  };
 
-    async exists(ownerId, scratchpadId) {
-      if (!isId('scratchpad', scratchpadId)) return false;
-      const untilMs = knownUntilMs.get(keyOf(ownerId, scratchpadId)) ?? 0;
-      return untilMs > now().getTime() || (await existsNow(ownerId, scratchpadId));
-    },
+  function forgetOwner(ownerId: string): void {
+    deletions += 1;
+    for (const key of knownUntilMs.keys()) if (key.startsWith(`${ownerId}:`)) knownUntilMs.delete(key);
+  }
+
+  return {
+    exists,
+    existsNow,
+    forgetOwner,
 
     async find(ownerId, scratchpadId, query = {}) {
       if (!isId('scratchpad', scratchpadId)) return null;
+      if (asksForIdsOnly(query)) {
+        const ids = (await exists(ownerId, scratchpadId)) ? { id: scratchpadId, ownerId } : null;
+        return ids as Scratchpad | null; // as of any select: what was not asked for is not there
+      }
       return await prisma.scratchpad.findFirst({ ...query, where: { id: scratchpadId, ownerId } });
     },
 
@@ -106,7 +131,7 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
     async delete(ownerId, scratchpadId) {
       if (!isId('scratchpad', scratchpadId)) throw notFound();
       const { count } = await prisma.scratchpad.deleteMany({ where: { id: scratchpadId, ownerId } });
-      knownUntilMs.delete(keyOf(ownerId, scratchpadId));
+      forgetOwner(ownerId);
       if (count === 0) throw notFound();
     },
 

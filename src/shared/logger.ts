@@ -3,16 +3,72 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 
 export type { Logger };
 
-const secretPaths = ['secret', 'apiKey', 'authorization', 'headers.authorization', 'headers["x-api-key"]'];
+const secretNames = new Set(['secret', 'apiKey', 'authorization', 'x-api-key']);
+/** As deep as the headers of a request. */
+const maxDepth = 3;
+
+/** The value itself where no secret is in it, as in nearly every line: pino's own redaction costs more than all else of a line. */
+function withoutSecrets(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || depth === 0) return value;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => withoutSecrets(item, depth));
+    return items.every((item, index) => item === value[index]) ? value : items;
+  }
+  let copy: Record<string, unknown> | undefined;
+  for (const [name, member] of Object.entries(value)) {
+    const shown = secretNames.has(name) ? '[Redacted]' : withoutSecrets(member, depth - 1);
+    if (shown === member) continue;
+    copy ??= { ...value };
+    copy[name] = shown;
+  }
+  return copy ?? value;
+}
+
+const clean = (fields: object): Record<string, unknown> => withoutSecrets(fields, maxDepth) as Record<string, unknown>;
+
+/**
+ * Standard output. The lines of one turn of the event loop are one write, which is what a line costs most; they are out before the
+ * next turn, before the process ends, and at once when it must end.
+ */
+function createDestination(): DestinationStream & { flushSync(): void } {
+  const output = pino.destination({ dest: 1, sync: true, minLength: 8192 });
+  let isScheduled = false;
+  let isUsed = false;
+  const flushSync = (): void => {
+    isScheduled = false;
+    output.flushSync();
+  };
+  return {
+    write(line) {
+      output.write(line);
+      if (isScheduled) return;
+      if (!isUsed) process.once('exit', flushSync);
+      isUsed = true;
+      isScheduled = true;
+      setImmediate(flushSync);
+    },
+    flushSync,
+  };
+}
 
 /** @param level a pino level, "silent" included */
-export const createLogger = (level: string, destination?: DestinationStream): Logger =>
-  pino(
+export function createLogger(level: string, destination?: DestinationStream): Logger {
+  const logger = pino(
     {
       level,
       base: undefined,
       timestamp: pino.stdTimeFunctions.isoTime,
-      redact: [...secretPaths, ...secretPaths.map((path) => `*.${path}`)],
+      formatters: { log: clean },
+      // An error is looked at as it is written, with what it has beside its message.
+      serializers: { err: (error: Error) => clean(pino.stdSerializers.err(error)) },
     },
-    destination ?? pino.destination(1),
+    destination ?? createDestination(),
   );
+  // What a child always says is formatted once, when it is made; pino's formatter of that sees the first logger alone.
+  const createChild: unknown = Reflect.get(logger, 'child');
+  return Object.assign(logger, {
+    child(this: Logger, bindings: object, options: unknown): never {
+      return Reflect.apply(createChild as () => never, this, [clean(bindings), options] as never);
+    },
+  });
+}

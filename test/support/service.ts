@@ -35,6 +35,7 @@ export interface ServiceOptions extends TestRedisOptions {
   /** Stands in for what executes runs. */
   runRuntime?: RunRuntime;
   overrideServices?: Parameters<typeof createApp>[1]['overrideServices'];
+  usesBeforeCompilation?: number;
 }
 
 export const administratorSecret = 'administrator-secret-of-the-tests';
@@ -53,12 +54,13 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...options.environment,
   });
   const logger = createLogger(process.env['TEST_LOG_LEVEL'] ?? 'silent');
-  const { runRuntime } = options;
+  const { runRuntime, usesBeforeCompilation } = options;
   const app = await createApp(config, {
     logger,
     onStatement: () => (statements += 1),
     overrideServices: options.overrideServices,
     ...(runRuntime && { runRuntime }),
+    ...(usesBeforeCompilation !== undefined && { usesBeforeCompilation }),
   });
   const clientFor = (secret: string | undefined): GraphqlClient => createGraphqlClient(app.url, secret);
   const administrator = clientFor(administratorSecret);

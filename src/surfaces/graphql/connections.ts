@@ -42,14 +42,15 @@ export function addConnection<Row>(builder: Builder, options: ConnectionTypeOpti
   edge.implement({
     fields: (t) => ({
       cursor: t.exposeString('cursor'),
-      node: t.field({ type: options.node as never, resolve: (parent) => parent.node as never }),
+      // Exposed, not resolved: a member that is read as it is costs nothing to call.
+      node: t.expose('node' as never, { type: options.node as never }),
     }),
   });
   const connection = builder.objectRef<Connection<Row>>(`${options.name}Connection`);
   connection.implement({
     fields: (t) => ({
-      edges: t.field({ type: [edge], resolve: (parent) => parent.edges }),
-      pageInfo: t.field({ type: options.pageInfo, resolve: (parent) => parent.pageInfo }),
+      edges: t.expose('edges', { type: [edge] }),
+      pageInfo: t.expose('pageInfo', { type: options.pageInfo }),
       totalCount: t.int({
         resolve: ({ totalCount }) => (typeof totalCount === 'number' ? totalCount : totalCount()),
       }),

@@ -21,10 +21,9 @@ interface BatchedServices {
 
 export function createLoaders(services: BatchedServices, principal: Principal): Loaders {
   // Nothing is cached over a tick: a mutation followed by a query field in one operation must see its own write.
-  const pads = new DataLoader<PadRead, PadReading>((reads) => services.scratchpads.readEach(principal, reads), {
-    cache: false,
-  });
-  const countsByThread = ({ countByThread }: Pick<MessageService, 'countByThread'>) =>
+  const createPads = () =>
+    new DataLoader<PadRead, PadReading>((reads) => services.scratchpads.readEach(principal, reads), { cache: false });
+  const createCounts = ({ countByThread }: Pick<MessageService, 'countByThread'>) =>
     new DataLoader<string, number>(
       async (threadIds) => {
         const counts = await countByThread(principal, threadIds);
@@ -32,11 +31,13 @@ export function createLoaders(services: BatchedServices, principal: Principal): 
       },
       { cache: false },
     );
-  const messageCounts = countsByThread(services.messages);
-  const runCounts = countsByThread(services.runs);
+  // Most operations want none of them, or one.
+  let pads: DataLoader<PadRead, PadReading> | undefined;
+  let messageCounts: DataLoader<string, number> | undefined;
+  let runCounts: DataLoader<string, number> | undefined;
   return {
-    readPad: (pad, wish) => pads.load({ pad, ...wish }),
-    countMessages: (threadId) => messageCounts.load(threadId),
-    countRuns: (threadId) => runCounts.load(threadId),
+    readPad: (pad, wish) => (pads ??= createPads()).load({ pad, ...wish }),
+    countMessages: (threadId) => (messageCounts ??= createCounts(services.messages)).load(threadId),
+    countRuns: (threadId) => (runCounts ??= createCounts(services.runs)).load(threadId),
   };
 }

@@ -100,27 +100,44 @@ function costOfSelections(
 }
 
 /**
- * An upper bound of the number of objects that `operation` can answer with: pages count as large as they may get, aliases and
- * fragments each time. Expects a valid document.
+ * How an operation is weighed: an upper bound of the number of objects that it can answer with. Pages count as large as they may get,
+ * aliases and fragments each time. Expects a valid document. Counts once for an operation that no variable makes cheaper or dearer.
  */
-export function costOfOperation(
+export function createCostMeter(
+  schema: GraphQLSchema,
+): (document: DocumentNode, operation: OperationDefinitionNode, variables: Variables) => number {
+  const fixedCosts = new WeakMap<OperationDefinitionNode, number>();
+  return (document, operation, variables) => {
+    const known = fixedCosts.get(operation);
+    if (known !== undefined) return known;
+    const { cost, isFixed } = weigh(schema, document, operation, variables);
+    if (isFixed) fixedCosts.set(operation, cost);
+    return cost;
+  };
+}
+
+function weigh(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   variables: Variables,
-): number {
+): { cost: number; isFixed: boolean } {
   const root = schema.getRootType(operation.operation);
-  if (!root) return 0;
+  if (!root) return { cost: 0, isFixed: true };
   const fragments = document.definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION);
   const defaults = new Map(
     (operation.variableDefinitions ?? []).map(({ variable, defaultValue }) => [variable.name.value, defaultValue]),
   );
   const noVariables = { variable: () => undefined };
-  return costOfSelections(operation.selectionSet, root, undefined, {
+  let isFixed = true;
+  const cost = costOfSelections(operation.selectionSet, root, undefined, {
     schema,
     fragments: new Map(fragments.map((fragment) => [fragment.name.value, fragment])),
-    variable: (name) =>
-      Object.hasOwn(variables, name) ? variables[name] : literalValue(defaults.get(name), noVariables),
+    variable(name) {
+      isFixed = false;
+      return Object.hasOwn(variables, name) ? variables[name] : literalValue(defaults.get(name), noVariables);
+    },
     spreadCosts: new Map(),
   });
+  return { cost, isFixed };
 }

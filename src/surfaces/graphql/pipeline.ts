@@ -2,7 +2,6 @@
 import { envelop, isAsyncIterable, useEngine, useSchema, type Plugin } from '@envelop/core';
 import {
   createSourceEventStream,
-  execute,
   getOperationAST,
   GraphQLError,
   OperationTypeNode,
@@ -12,9 +11,10 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { isDivertible, type Divertible } from '../../shared/divertible.js';
+import { createCompiledExecution, type Execute } from './compiled-execution.js';
 import { parseFailed, validationFailed } from './graphql-errors.js';
 import { useGuardRails, type GuardRailLimits } from './guard-rails.js';
-import { costOfOperation, type Variables } from './operation-cost.js';
+import { createCostMeter, type Variables } from './operation-cost.js';
 import { contextOfNobody, createSharedResults, type ResultStream, type SharedResult } from './shared-results.js';
 
 /** What a client asks for, as it stands in the GraphQL-over-HTTP specification. */
@@ -49,6 +49,8 @@ export interface PipelineOptions {
   limits: GuardRailLimits;
   /** Added at the end: tracing, another executor. */
   plugins?: Plugin[];
+  /** For tests: how often an operation is executed as it is before it is compiled. */
+  usesBeforeCompilation?: number | undefined;
 }
 
 /** A document that passed, or the errors that it will always have. */
@@ -137,7 +139,9 @@ function shareEvents(
   return results;
 }
 
-export function createPipeline({ schema, introspection, limits, plugins = [] }: PipelineOptions): Pipeline {
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const { schema, introspection, limits, plugins = [] } = options;
+  const execute = createCompiledExecution({ schema, usesBeforeCompilation: options.usesBeforeCompilation });
   const getEnveloped = envelop({
     plugins: [
       // Parsing and validation are the guard rails'.
@@ -149,6 +153,7 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
   });
   const cache = createDocumentCache();
   const sharedResults = createSharedResults(schema);
+  const costOf = createCostMeter(schema);
 
   function check(query: string): CheckedDocument {
     const enveloped = getEnveloped({});
@@ -172,7 +177,8 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
     return { errors: [new GraphQLError(message, { extensions: { code: validationFailed } })] };
   }
 
-  const { execute: executeEnveloped } = getEnveloped({});
+  const executeOne: Execute =
+    plugins.length === 0 ? execute : (args) => getEnveloped({}).execute(args) as Promise<ExecutionResult>;
   const executeEvent = (
     { document, operation, variables }: PreparedOperation,
     event: unknown,
@@ -187,7 +193,7 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
       contextValue: context,
       hideSuggestions: !introspection,
     };
-    return executeEnveloped(args) as ExecutionResult | Promise<ExecutionResult>;
+    return executeOne(args);
   };
 
   // Not within `run`: what is open for long must not keep what its opening needed.
@@ -205,6 +211,16 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
     return mapEvents(source, async (event) => executeEvent(prepared, event, createContext()));
   }
 
+  /** The rails are behind the operation already: with no other plugin there is nothing to call at execution. */
+  async function beginExecution(context: object): Promise<{ contextValue: object; executeIt: Execute }> {
+    if (plugins.length === 0) return { contextValue: context, executeIt: execute };
+    const enveloped = getEnveloped(context);
+    return {
+      contextValue: (await enveloped.contextFactory()) as object,
+      executeIt: (args) => enveloped.execute(args) as Promise<ExecutionResult>,
+    };
+  }
+
   return {
     prepare({ query, variables, operationName }) {
       let checked = cache.get(query);
@@ -217,7 +233,7 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
       if (!operation) {
         return refuse('The document has no operation of this name, or several and operationName chooses none of them.');
       }
-      const cost = costOfOperation(schema, checked, operation, variables ?? {});
+      const cost = costOf(checked, operation, variables ?? {});
       if (cost > limits.maxCost) {
         return refuse(
           `The answer could have ${cost} objects; ${limits.maxCost} are allowed. Ask for smaller pages, or in several operations.`,
@@ -228,18 +244,16 @@ export function createPipeline({ schema, introspection, limits, plugins = [] }: 
 
     async run(prepared, createContext) {
       const { document, operation, variables } = prepared;
-      const enveloped = getEnveloped(createContext());
+      const { contextValue, executeIt } = await beginExecution(createContext());
       const args = {
         schema,
         document,
         variableValues: variables,
         operationName: operation.name?.value,
-        contextValue: await enveloped.contextFactory(),
+        contextValue,
         hideSuggestions: !introspection,
       };
-      if (operation.operation !== OperationTypeNode.SUBSCRIPTION) {
-        return (await enveloped.execute(args)) as ExecutionResult;
-      }
+      if (operation.operation !== OperationTypeNode.SUBSCRIPTION) return executeIt(args);
       const source = await createSourceEventStream(args);
       return isAsyncIterable(source) ? resultsOf(source as AsyncIterable<object>, prepared, createContext) : source;
     },

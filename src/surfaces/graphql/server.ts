@@ -11,7 +11,13 @@ import { domainToGraphqlError, outcomeOf } from './graphql-errors.js';
 import { defaultLimits, type GuardRailLimits } from './guard-rails.js';
 import { eventStreamType, jsonType, negotiate, sendResult, type MediaType } from './http-response.js';
 import { checkRequestHead, readOperationRequest, refusal } from './operation-request.js';
-import { createOperations, isSubscription, type Authentication, type SubscriptionMetrics } from './operations.js';
+import {
+  createOperations,
+  isSubscription,
+  type Authentication,
+  type Caller,
+  type SubscriptionMetrics,
+} from './operations.js';
 import { createPipeline, type PipelineOptions, type PreparedOperation } from './pipeline.js';
 import type { OperationObservation } from './websocket-operations.js';
 import { createWebSocketEndpoint, type WebSocketLimits } from './websocket.js';
@@ -35,6 +41,7 @@ export interface GraphqlServerOptions {
   translateError: TranslateError;
   limits?: Partial<GuardRailLimits>;
   plugins?: PipelineOptions['plugins'];
+  usesBeforeCompilation?: PipelineOptions['usesBeforeCompilation'];
   webSocket?: Partial<WebSocketLimits>;
   /** Between the comments on a silent event stream. Default 12 seconds. */
   keepAliveMs?: number;
@@ -44,7 +51,8 @@ export interface GraphqlServerOptions {
 export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface {
   const { authentication, introspection, logger, metrics, translateError } = options;
   const limits = { ...defaultLimits, ...options.limits };
-  const pipeline = createPipeline({ schema: options.schema, introspection, limits, plugins: options.plugins });
+  const { schema, plugins, usesBeforeCompilation } = options;
+  const pipeline = createPipeline({ schema, introspection, limits, plugins, usesBeforeCompilation });
   const operations = createOperations({
     pipeline,
     authentication,
@@ -115,7 +123,16 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
     exchange.note({ operation: operation.operation, operationName: operation.name?.value });
     checkMethod(prepared, exchange, type);
     const transport = type === eventStreamType ? 'sse' : 'http';
-    const result = await operations.execute(prepared, { principal, requestId, logger: exchange.logger, transport });
+    const caller: Caller = {
+      principal,
+      requestId,
+      transport,
+      // Made when it is wanted: most operations write nothing.
+      get logger() {
+        return exchange.logger;
+      },
+    };
+    const result = await operations.execute(prepared, caller);
     if (isSubscription(result)) await sendStream(exchange, result, { stream: true });
     else if (type === eventStreamType) await sendStream(exchange, oneResult(result), { outcome: outcomeOf(result) });
     else if (!response.destroyed) send(exchange, result, type);

@@ -1,0 +1,98 @@
+// From an append on one process to its delivery by another one, both idle: against raw pub/sub of the same Redis.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WebSocket } from 'ws';
+import { interleave, pick, type Plan } from '../rounds.js';
+import { subscription } from '../subscriber-process.js';
+import { median, percentile, type Row } from '../table.js';
+import type { World } from '../world.js';
+
+const pauseMs = 10;
+const answerLimitMs = 5000;
+
+/** Hands every message to whoever waits for the next one. */
+function createMailbox() {
+  let take: ((text: string) => void) | undefined;
+  return {
+    put: (text: string) => take?.(text),
+    /** The first message with this text in it. */
+    next: (mark: string): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error('Nothing was delivered.')), answerLimitMs);
+        take = (text) => {
+          if (!text.includes(mark)) return;
+          clearTimeout(timer);
+          resolve();
+        };
+      }),
+  };
+}
+
+export async function measureDelivery(world: World, plan: Plan): Promise<Row[]> {
+  const [writer, reader] = await Promise.all([world.startOurs(), world.startOurs()]);
+  const pad = await world.createScratchpad(writer);
+  const ours = createMailbox();
+  const { url, protocol, greetings } = subscription(reader.url, world.tenant.secret, pad);
+  const socket = new WebSocket(url, protocol);
+  const left = [...greetings];
+  const greet = (): void => {
+    const next = left.shift();
+    if (next !== undefined) socket.send(next);
+  };
+  socket.on('open', greet);
+  socket.on('message', (data: Buffer) => {
+    greet();
+    ours.put(data.toString());
+  });
+  const raw = createMailbox();
+  const [publisher, listener] = [world.redis.client(), world.redis.client()];
+  await listener.subscribe('raw');
+  listener.on('message', (_channel, text) => raw.put(text));
+  await sleep(1000);
+
+  let sent = 0;
+  const side =
+    (mailbox: typeof ours, send: (mark: string) => Promise<unknown>) =>
+    async (times: number): Promise<{ p50Ms: number; p99Ms: number }> => {
+      const latencies: number[] = [];
+      for (let index = 0; index < times; index += 1) {
+        const mark = `mark-${(sent += 1)}-`;
+        const delivered = mailbox.next(mark);
+        const sentAt = performance.now();
+        const sending = send(mark);
+        await delivered;
+        latencies.push(performance.now() - sentAt);
+        await sending;
+        await sleep(pauseMs);
+      }
+      return { p50Ms: percentile(latencies, 0.5), p99Ms: percentile(latencies, 0.99) };
+    };
+  const results = await interleave(
+    plan,
+    { warmUp: 300, round: 100 },
+    {
+      ours: side(ours, (mark) =>
+        world.run(
+          writer,
+          'mutation ($input: AppendScratchpadEntryInput!) { appendScratchpadEntry(input: $input) { entry { id } } }',
+          { input: { scratchpadId: pad, content: mark } },
+        ),
+      ),
+      raw: side(raw, (mark) => publisher.publish('raw', mark)),
+    },
+  );
+  socket.terminate();
+  await Promise.all([writer.stop(), reader.stop()]);
+  const p50 = { ours: pick(results.ours, 'p50Ms'), raw: pick(results.raw, 'p50Ms') };
+  return [
+    {
+      what: 'append to delivery, two idle processes, p50',
+      against: 'raw Redis pub/sub',
+      measure: 'ms',
+      ours: median(p50.ours),
+      theirs: median(p50.raw),
+      result: median(p50.ours.map((value, round) => value - p50.raw[round]!)),
+      aim: { atMost: 1 },
+      beside: { 'p99 ms': median(pick(results.ours, 'p99Ms')), 'theirs p99': median(pick(results.raw, 'p99Ms')) },
+    },
+  ];
+}
