@@ -52,6 +52,23 @@ describe('a concurrency gate', () => {
     expect((await all).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled', 'fulfilled']);
   });
 
+  it('lets any number wait for one signal without a warning of the process', async () => {
+    const warnings: Error[] = [];
+    const hear = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', hear);
+    const gate = createConcurrencyGate(1);
+    const abort = new AbortController();
+    let began = 0;
+    const all = Array.from({ length: 50 }, () =>
+      gate.run(() => new Promise<void>(() => (began += 1)), abort.signal).catch(() => 'let go'),
+    );
+    abort.abort(new Error('cancelled'));
+    expect(await Promise.all(all.slice(1))).toEqual(Array.from({ length: 49 }, () => 'let go'));
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', hear);
+    expect({ began, warnings }).toEqual({ began: 1, warnings: [] });
+  });
+
   it('lets go of who is aborted while waiting, and of nobody else', async () => {
     const gate = createConcurrencyGate(1);
     const abort = new AbortController();
