@@ -56,7 +56,10 @@ export function createRequests(servers: readonly Pick<ServerSlot, 'url'>[], now:
       figures.longestMs = tookMs;
       figures.longest = `${/\w+\(input/.exec(document)?.[0].slice(0, -6) ?? 'a query'}: ${answer.slice(0, 300)}`;
     }
-    if (tookMs > longestRequestMs) figures.complaints.push(`a request took ${Math.round(tookMs)} ms: ${document}`);
+    if (tookMs > longestRequestMs)
+      figures.complaints.push(
+        `a request took ${Math.round(tookMs)} ms: ${document.replace(/\s+/g, ' ').slice(0, 100)}: ${answer.slice(0, 100)}`,
+      );
   };
 
   return {
