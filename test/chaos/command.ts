@@ -42,7 +42,7 @@ function tellRound(number: number, result: RoundResult): void {
   const { requests, problems, faults, interruptions } = result;
   const lines = [
     `round ${number}: ${problems.length === 0 ? 'kept' : `${problems.length} PROBLEMS`}`,
-    `${faults.length} faults, recovered in ${Math.round(result.recoveryMs)} ms`,
+    `${faults.length} faults, recovered in ${Math.round(result.recoveryMs)} ms; this process itself stood still for ${Math.round(result.ownStallMs)} ms at most`,
     `${requests.sent} requests, longest ${Math.round(requests.longestMs)} ms (${requests.longest}), ${requests.lost} without an answer, refused ${JSON.stringify(requests.refused)}`,
     `${result.appendsAcknowledged} appends, ${result.setsAcknowledged} rewrites, ${result.livesAcknowledged} creations and deletions acknowledged`,
     `ledger of ${result.entries}, ${result.eventsReceived} events received, subscribers interrupted ${JSON.stringify(interruptions)}`,

@@ -17,7 +17,9 @@ export interface RequestFigures {
   longestMs: number;
   /** The operation that took so long, and its answer. */
   longest: string;
-  /** Requests that took longer than a client may be kept waiting, and answers that mean a bug. */
+  /** Requests that took longer than a client may be kept waiting. */
+  slow: { tookMs: number; what: string }[];
+  /** Answers that mean a bug. */
   complaints: string[];
 }
 
@@ -39,6 +41,7 @@ export function createRequests(servers: readonly Pick<ServerSlot, 'url'>[], now:
     refused: {},
     longestMs: 0,
     longest: '',
+    slow: [],
     complaints: [],
   };
 
@@ -56,7 +59,10 @@ export function createRequests(servers: readonly Pick<ServerSlot, 'url'>[], now:
       figures.longestMs = tookMs;
       figures.longest = `${/\w+\(input/.exec(document)?.[0].slice(0, -6) ?? 'a query'}: ${answer.slice(0, 300)}`;
     }
-    if (tookMs > longestRequestMs) figures.complaints.push(`a request took ${Math.round(tookMs)} ms: ${document}`);
+    if (tookMs > longestRequestMs) {
+      const what = `${document.replaceAll(/\s+/g, ' ').slice(0, 100)}: ${answer.slice(0, 100)}`;
+      figures.slow.push({ tookMs, what });
+    }
   };
 
   return {

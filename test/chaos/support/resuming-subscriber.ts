@@ -35,8 +35,9 @@ function describe(error: unknown): { reason: string; isPassing: boolean } {
   };
   if (extensions?.code !== undefined) return { reason: extensions.code, isPassing: passing.has(extensions.code) };
   if (typeof code === 'number') return { reason: `close ${code}`, isPassing: passingCloses.has(code) };
-  // A server that cannot ask its database whose key it is.
-  if (message.startsWith('Server responded with 503')) return { reason: 'status 503', isPassing: true };
+  // A server that cannot ask its database whose key it is, or that is closing.
+  if (/^(Server responded with|Unexpected server response:) 503/.test(message))
+    return { reason: 'status 503', isPassing: true };
   // A connection that could not be made, or that broke.
   const isNetwork = /fetch failed|terminated|ECONN|socket|network|Socket closed/i.test(message);
   return { reason: isNetwork ? 'connection' : message.slice(0, 200), isPassing: isNetwork };

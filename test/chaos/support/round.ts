@@ -1,5 +1,6 @@
 // One round: everybody works while faults happen, then the faults end, everything recovers without help, and what each saw is judged.
 import { setMaxListeners } from 'node:events';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createScratchpad } from '../../support/operations.js';
 import type { Arena } from './arena.js';
@@ -13,7 +14,7 @@ import type { PadHistory } from './history.js';
 import { markText } from './marked-text.js';
 import { createRandom } from './random.js';
 import type { Recorder } from './recorder.js';
-import { createRequests, type RequestFigures } from './requests.js';
+import { createRequests, longestRequestMs, type RequestFigures } from './requests.js';
 import { startResumingSubscriber, type ResumingSubscriber } from './resuming-subscriber.js';
 import type { Participant, Session } from './session.js';
 import { settle } from './settle.js';
@@ -45,6 +46,8 @@ export interface RoundResult {
   livesAcknowledged: number;
   eventsReceived: number;
   interruptions: Record<string, number>;
+  /** How long this process itself stood still at most: a machine that is too busy for its clients keeps no promise of seconds. */
+  ownStallMs: number;
 }
 
 const appenders = 8;
@@ -113,6 +116,8 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
   const faults = planFaults(createRandom(seed).fork('faults'), { lengthMs, servers: servers.length });
   const inject = createFaultInjection({ redis: cluster.redis, postgres: cluster.postgres, servers });
   const begin = now();
+  const ownDelay = monitorEventLoopDelay();
+  ownDelay.enable();
   const injected = faults.map(async (fault) => {
     await delay(Math.max(0, begin + fault.atMs - now()));
     onFault?.(fault);
@@ -192,6 +197,13 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
     });
   }
 
+  ownDelay.disable();
+  // For as long as this process stood still, it is no matter of the servers.
+  const ownStallMs = ownDelay.max / 1e6;
+  const slow = requests.figures.slow.filter(({ tookMs }) => tookMs > longestRequestMs + ownStallMs);
+  for (const { tookMs, what } of slow.slice(0, mostProblemsOfAKind)) {
+    complain(`a request took ${Math.round(tookMs)} ms: ${what}`);
+  }
   problems.push(...requests.figures.complaints.slice(0, mostProblemsOfAKind));
   const interruptions: Record<string, number> = {};
   for (const subscriber of subscribers) {
@@ -210,5 +222,6 @@ export async function playRound(options: RoundOptions): Promise<RoundResult> {
     livesAcknowledged: recorder.lives.length,
     eventsReceived: [...recorder.received.values()].reduce((sum, rows) => sum + rows.length, 0),
     interruptions,
+    ownStallMs,
   };
 }
