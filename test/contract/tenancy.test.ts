@@ -302,7 +302,7 @@ function someOf(ids: Map<string, string>): Map<string, string> {
       const sort = what.replace(/ (user|apiKey|agentToken|thread|message|scratchpad|entry|assistant|run)\b.*/, '');
       const isNew = !sorts.has(sort);
       sorts.add(sort);
-      return isNew || what.startsWith('foreign') === what.endsWith(' 0');
+      return isNew || /^foreign \w+ 0$/.test(what);
     }),
   );
 }
@@ -418,9 +418,11 @@ describe.each(everyRecipe)('%s', (recipeName, recipe) => {
 
   it('takes the same path through the stores for foreign, private and unknown ids, and touches no foreign key', async () => {
     const wire = fieldName.startsWith('Subscription.') ? 'SSE' : 'HTTP';
-    for (const { document, label } of documentsFor(schema, fieldName)) {
+    for (const [index, { document, label, typeName }] of documentsFor(schema, fieldName).entries()) {
       for (const values of allValues(bob)) {
         for (const kind of recipe.kinds) {
+          // What is selected of another type than the thing's own makes no difference to how the thing is looked for.
+          if (index > 0 && kind.toLowerCase() !== typeName.toLowerCase()) continue;
           const paths = new Map<string, string>();
           const hidden = hiddenIds(kind, bob).map(([, id]) => id);
           for (const id of [...(alice.ids[kind] ?? []), ...hidden, createId(kind)]) {
