@@ -1,9 +1,14 @@
 // One execution for many subscribers: they are told, byte for byte, what an execution of their own would tell them.
-import { get } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { WebSocket } from 'ws';
 import type { ScratchpadService } from '../../../src/scratchpads/scratchpad-service.js';
 import { appendEntry, createScratchpad, createToken, setContent } from '../../support/operations.js';
+import {
+  overWebSocket,
+  transports,
+  type Listener,
+  type Request,
+  type Transport,
+} from '../../support/raw-subscriber.js';
 import { startService, type Service, type Tenant } from '../../support/service.js';
 
 type Changes = Awaited<ReturnType<ScratchpadService['subscribe']>>;
@@ -75,83 +80,8 @@ afterAll(async () => {
   await service.close();
 });
 
-interface Listener {
-  /** Messages as they came over the wire. */
-  readonly messages: string[];
-  received(count: number): Promise<string[]>;
-  readonly socket?: WebSocket;
-}
-
-const until = async (isTrue: () => boolean, what: () => string): Promise<void> => {
-  const deadline = Date.now() + 20_000;
-  while (!isTrue()) {
-    if (Date.now() > deadline) throw new Error(`not within 20 s: ${what()}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
-
-const listenerOf = (messages: string[], socket?: WebSocket): Listener => ({
-  messages,
-  ...(socket && { socket }),
-  async received(count) {
-    await until(
-      () => messages.length >= count,
-      () => `${messages.length} of ${count}: ${messages.join('\n').slice(0, 500)}`,
-    );
-    return messages;
-  },
-});
-
-interface Request {
-  query: string;
-  variables: Record<string, unknown>;
-}
-
-/** Subscribes over a raw WebSocket; resolves once the server listens on its behalf: EXECUTED is what a query after it says. */
-async function overWebSocket(secret: string, payload: Request, id = '1'): Promise<Listener> {
-  const socket = new WebSocket(`${service.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
-  open.push({ close: () => socket.terminate() });
-  const messages: string[] = [];
-  let acknowledged = false;
-  socket.on('message', (data: Buffer) => {
-    const text = data.toString('utf8');
-    if (text === '{"type":"connection_ack"}') acknowledged = true;
-    else messages.push(text);
-  });
-  await new Promise((resolve) => socket.once('open', resolve));
-  socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${secret}` } }));
-  await until(
-    () => acknowledged,
-    () => 'acknowledged',
-  );
-  socket.send(JSON.stringify({ id, type: 'subscribe', payload }));
-  return listenerOf(messages, socket);
-}
-
-async function overEventStream(secret: string, { query, variables }: Request): Promise<Listener> {
-  const messages: string[] = [];
-  const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
-  const headers = { accept: 'text/event-stream', authorization: `Bearer ${secret}` };
-  await new Promise<void>((resolve, reject) => {
-    const request = get(`${service.url}/graphql?${parameters.toString()}`, { headers }, (response) => {
-      let text = '';
-      response.on('data', (chunk: Buffer) => {
-        text += chunk.toString('utf8');
-        const parts = text.split('\n\n');
-        text = parts.pop() ?? '';
-        messages.push(...parts.filter((part) => part !== ':'));
-      });
-      response.on('error', () => undefined);
-      resolve();
-    });
-    request.on('error', reject);
-    open.push({ close: () => request.destroy() });
-  });
-  return listenerOf(messages);
-}
-
-const transports = { WebSocket: overWebSocket, SSE: overEventStream };
-type Transport = keyof typeof transports;
+const listening = (transport: Transport, secret: string, request: Request): Promise<Listener> =>
+  transports[transport](service.url, secret, request);
 
 const fields =
   'cursor operation occurredAt expiresAt replayed entry { id content author createdAt } content { text version }';
@@ -201,7 +131,8 @@ describe.each(Object.keys(transports) as Transport[])('over %s', (transport) => 
   const listen = async (secret: string, payload: Request, alone = false): Promise<Listener> => {
     isolate = alone;
     try {
-      const listener = await transports[transport](secret, payload);
+      const listener = await listening(transport, secret, payload);
+      open.push(listener);
       // Its subscription is open once it is told of what there is already.
       await listener.received(1);
       return listener;
@@ -250,7 +181,7 @@ describe.each(Object.keys(transports) as Transport[])('over %s', (transport) => 
     await appendEntry(alice.client, id, 'broken');
     await appendEntry(alice.client, id, 'after');
     const told = await Promise.all(listeners.map((one) => one.received(4)));
-    const requestIds = told.map((messages) => /request id ([\w.-]+)/.exec(messages[2] ?? '')?.[1]);
+    const requestIds = told.map((messages) => /"requestId":"([^"]+)"/.exec(messages[2] ?? '')?.[1]);
     expect(new Set(requestIds).size).toBe(4);
     expect(requestIds).not.toContain(undefined);
     const anonymous = told.map((messages, index) => messages.map((one) => one.replaceAll(requestIds[index]!, 'ID')));
@@ -281,7 +212,8 @@ it('gives each operation its own id, also where the ids need escaping', async ()
   await appendEntry(alice.client, id, 'first');
   const payload = { query: simple.replace('$id)', '$id, after: "")'), variables: { id } };
   const ids = ['1', '"quoted"', 'ü 😀', '1'];
-  const listeners = await Promise.all(ids.map((one) => overWebSocket(alice.secret, payload, one)));
+  const listeners = await Promise.all(ids.map((one) => overWebSocket(service.url, alice.secret, payload, one)));
+  open.push(...listeners);
   await Promise.all(listeners.map((one) => one.received(1)));
   await appendEntry(alice.client, id, 'second');
   const told = await Promise.all(listeners.map((one) => one.received(2)));
@@ -292,7 +224,8 @@ it('does not tell a completed operation anything more, and the others on its soc
   const id = await createScratchpad(alice.client);
   await appendEntry(alice.client, id, 'first');
   const payload = { query: simple.replace('$id)', '$id, after: "")'), variables: { id } };
-  const listener = await overWebSocket(alice.secret, payload, 'a');
+  const listener = await overWebSocket(service.url, alice.secret, payload, 'a');
+  open.push(listener);
   listener.socket?.send(JSON.stringify({ id: 'b', type: 'subscribe', payload }));
   await listener.received(2);
   listener.socket?.send(JSON.stringify({ id: 'a', type: 'complete' }));
@@ -302,55 +235,4 @@ it('does not tell a completed operation anything more, and the others on its soc
   await listener.received(4);
   expect(listener.messages[2]).toContain('pong');
   expect(listener.messages.slice(3).map((one) => (JSON.parse(one) as { id: string }).id)).toEqual(['b']);
-});
-
-describe('a subscriber that does not read', () => {
-  const entry = 'x'.repeat(60_000);
-  const query = `subscription ($id: ID!, $after: String) { scratchpadEvents(scratchpadId: $id, after: $after) { cursor entry { content } } }`;
-  const append = async (id: string, from: number, count: number): Promise<void> => {
-    for (let index = from; index < from + count; index += 1) await appendEntry(alice.client, id, `${index} ${entry}`);
-  };
-  const numbersOf = (messages: string[]): number[] =>
-    messages.flatMap((message) => {
-      const number = /"content":"(\d+) /.exec(message)?.[1];
-      return number === undefined ? [] : [Number(number)];
-    });
-  const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
-
-  it('gets everything in its order once it reads, and holds nobody up', async () => {
-    const id = await createScratchpad(alice.client);
-    await append(id, 0, 1);
-    const payload = { query, variables: { id, after: '' } };
-    const [slow, quick] = [await overWebSocket(alice.secret, payload), await overWebSocket(alice.secret, payload)];
-    await Promise.all([slow.received(1), quick.received(1)]);
-    slow.socket?.pause();
-    await append(id, 1, 200);
-    await quick.received(201);
-    slow.socket?.resume();
-    await slow.received(201);
-    expect(numbersOf(slow.messages)).toEqual(upTo(201));
-    expect(numbersOf(quick.messages)).toEqual(upTo(201));
-  });
-
-  it('is ended as too slow over its bound, and resumes where it was', async () => {
-    const id = await createScratchpad(alice.client);
-    await append(id, 0, 1);
-    const payload = { query, variables: { id, after: '' } };
-    const slow = await overWebSocket(alice.secret, payload);
-    await slow.received(1);
-    slow.socket?.pause();
-    await append(id, 1, 400);
-    slow.socket?.resume();
-    await until(
-      () => slow.messages.some((one) => one.includes('SUBSCRIBER_TOO_SLOW')),
-      () => `${slow.messages.length} messages`,
-    );
-    const seen = numbersOf(slow.messages);
-    expect(seen).toEqual(upTo(seen.length));
-    expect(seen.length).toBeLessThan(401);
-    const lastCursor = /"lastCursor":"([^"]+)"/.exec(slow.messages.find((one) => one.includes('TOO_SLOW'))!)?.[1];
-    const resumed = await overWebSocket(alice.secret, { query, variables: { id, after: lastCursor } });
-    await resumed.received(401 - seen.length);
-    expect([...seen, ...numbersOf(resumed.messages)]).toEqual(upTo(401));
-  });
 });
