@@ -259,10 +259,12 @@ async function main(): Promise<void> {
       const counters = await subscribeAll(server.url, count, isOurs ? { secret, scratchpadId: () => padId } : undefined, (counter, body) => {
         samples.push(performance.now() - sentAt[counter.messages]!);
         counter.messages += 1;
+        if (body.includes('"errors"')) console.error(body.toString('utf8'));
         if (counter === reference) bodies.push(body.toString('utf8'));
       });
       reference = counters[Math.floor(count / 2)];
-      await sleep(1500);
+      if (isOurs) await untilOpen(server, count);
+      await sleep(1000);
       const cpuBefore = cpuSeconds(server.pid);
       const begin = performance.now();
       const appends: Promise<unknown>[] = [];
@@ -273,7 +275,7 @@ async function main(): Promise<void> {
         appends.push(append(index));
       }
       await Promise.all(appends);
-      const deadline = performance.now() + 20_000;
+      const deadline = performance.now() + 90_000;
       while (counters.some(({ messages }) => messages < sentAt.length) && performance.now() < deadline) await sleep(20);
       const tookMs = performance.now() - begin;
       const cpu = cpuSeconds(server.pid) - cpuBefore;
@@ -290,6 +292,15 @@ async function main(): Promise<void> {
         p99: Number(quantile(samples, 0.99).toFixed(2)),
         bytes: bodies[0]!.length,
       };
+    }
+
+    async function untilOpen(server: Server, count: number): Promise<void> {
+      for (;;) {
+        const text = await (await fetch(`${server.url}/metrics`)).text();
+        const open = Number(/^scratchpad_open_subscriptions\{transport="websocket"\} (\d+)/m.exec(text)?.[1]);
+        if (open === count) return;
+        await sleep(200);
+      }
     }
 
     async function idle(): Promise<void> {

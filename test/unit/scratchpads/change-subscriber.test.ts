@@ -210,3 +210,70 @@ test('too slow a consumer gets the last cursor that it was handed, not the last 
   expect(error).toBeInstanceOf(DomainError);
   expect(error).toMatchObject({ code: 'SUBSCRIBER_TOO_SLOW', details: { lastCursor: codec.encode(seen(1)) } });
 });
+
+test('a consumer that diverts is told everything once and in order, whatever it takes on the way and whatever it leaves to next', async () => {
+  const { subscriber, asked } = start();
+  const told: string[] = [];
+  let decisions = 0;
+  // Takes some, leaves some, in a pattern that does not repeat with what is offered at once.
+  subscriber.divert((change) => {
+    decisions += 1;
+    if (decisions % 3 === 0 || decisions % 7 === 0) return false;
+    told.push(`taken ${change.entry?.content}`);
+    return true;
+  });
+  const started = subscriber.start('now');
+  asked[0]!.answer(replayOf(0, 0));
+  await started;
+  const consumer = (async () => {
+    for await (const change of subscriber) told.push(`pulled ${change.entry?.content}`);
+  })();
+  await settle();
+  for (let number = 1; number <= 60; number += 1) {
+    subscriber.offer(append(number));
+    if (number % 5 === 0) await settle();
+  }
+  await settle();
+  subscriber.complete();
+  await consumer;
+  expect(told.map((one) => one.split(' ')[1])).toEqual(Array.from({ length: 60 }, (_, index) => `${index + 1}`));
+  expect(new Set(told.map((one) => one.split(' ')[0]))).toEqual(new Set(['taken', 'pulled']));
+});
+
+test('nothing is shown to who diverts before it waits in next, nor after the end', async () => {
+  const { subscriber, asked } = start();
+  const shown: string[] = [];
+  subscriber.divert((change) => shown.push(change.entry!.content) > 0);
+  const started = subscriber.start('now');
+  asked[0]!.answer(replayOf(0, 0));
+  await started;
+  subscriber.offer(append(1));
+  expect(shown).toEqual([]);
+  expect(await take(subscriber, 1)).toEqual(['1']);
+  const last = subscriber.next();
+  subscriber.offer(append(2));
+  await subscriber.return?.();
+  subscriber.offer(append(3));
+  expect(shown).toEqual(['2']);
+  expect(await last).toEqual({ done: true, value: undefined });
+});
+
+test('what was taken counts as delivered: too slow a subscriber goes on behind it', async () => {
+  const { subscriber, asked } = start({ events: 2, bytes: 1_000_000 });
+  let isTaking = true;
+  subscriber.divert(() => isTaking);
+  const started = subscriber.start('now');
+  asked[0]!.answer(replayOf(0, 0));
+  await started;
+  const pulled = subscriber.next();
+  subscriber.offer(append(1));
+  subscriber.offer(append(2));
+  isTaking = false;
+  for (let number = 3; number <= 6; number += 1) subscriber.offer(append(number));
+  expect(await pulled).toMatchObject({ value: { entry: { content: '3' } } });
+  const position: EventPosition = { entries: 3, content: 0 };
+  await expect(subscriber.next()).rejects.toMatchObject({
+    code: 'SUBSCRIBER_TOO_SLOW',
+    details: { lastCursor: codec.encode(position) },
+  });
+});
