@@ -1,10 +1,10 @@
 // What a request costs the stores, so that two requests can be shown to take the same path.
 import { expect } from 'vitest';
 import type { RedisWatch } from '../support/redis-watch.js';
+import type { Service } from '../support/service.js';
 
 interface Options {
-  /** SQL statements since the last call. */
-  takeStatementCount: () => number;
+  service: Pick<Service, 'takeStatementCount'>;
   redis: RedisWatch;
   /** Called before each request: what is in a cache only sometimes must not count. */
   warm: () => Promise<unknown>;
@@ -30,7 +30,7 @@ const fewestFirst = (a: Path, b: Path): number => a.statements - b.statements ||
 /** What the queue of runs, and whoever sweeps it, does by itself. */
 const isOfQueue = (command: string): boolean => command.includes(' jobs:runs:');
 
-export function createPathMeter({ takeStatementCount, redis, warm, untouchable }: Options): PathMeter {
+export function createPathMeter({ service, redis, warm, untouchable }: Options): PathMeter {
   return async (request, id) => {
     const attempts: Path[] = [];
     const isSettled = (): boolean => {
@@ -39,10 +39,10 @@ export function createPathMeter({ takeStatementCount, redis, warm, untouchable }
     };
     while (!isSettled() && attempts.length < 20) {
       await warm();
-      takeStatementCount();
+      service.takeStatementCount();
       await redis.take();
       await request();
-      const statements = takeStatementCount();
+      const statements = service.takeStatementCount();
       const commands = await redis.take();
       const requested = commands.filter((command) => !isOfQueue(command)).join('\n');
       for (const owned of untouchable) expect(requested).not.toContain(`:${owned}`);

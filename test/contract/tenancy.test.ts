@@ -240,7 +240,7 @@ beforeAll(async () => {
   [alice, bob] = [await createWorld(service, model, 'alice'), await createWorld(service, model, 'bob')];
   redis = await watchRedis(service.redis);
   pathOf = createPathMeter({
-    takeStatementCount: service.takeStatementCount,
+    service,
     redis,
     // The caller's key is in the cache.
     warm: () => bob.client.run('{ __typename }'),

@@ -9,7 +9,7 @@ import { startRedis, type TestRedis, type TestRedisOptions } from './redis.js';
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const worker = fileURLToPath(new URL('../../src/worker.ts', import.meta.url));
 export const administratorSecret = 'administrator-secret-of-the-tests';
-const startLimitMs = 30_000;
+const startLimitMs = 90_000;
 
 export interface ServerProcess {
   readonly url: string;

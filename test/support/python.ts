@@ -37,7 +37,8 @@ export interface PythonEnvironment {
   remove(): Promise<void>;
 }
 
-const installLimitMs = 300_000;
+// Generous: they are large, and the machine may be busy.
+const installLimitMs = 900_000;
 
 /**
  * An environment with these packages, as PyPI has them now; undefined when PyPI does not answer at all.

@@ -30,7 +30,7 @@ it('calls every method of the SDK that the service answers', async ({ skip }) =>
     const scratchpadId = await createScratchpad(other.client);
     const token = await createToken(other.client, scratchpadId, 'WORKER');
     const values = [script, service.url, secret, userId, token.secret, scratchpadId];
-    const { code, output } = await python.run('python', values, 120_000);
+    const { code, output } = await python.run('python', values, 300_000);
     const passed = [...output.matchAll(/^passed (\S+)$/gm)].map(([, name]) => name);
     const versions = output.match(/^projectdavid\S* \S+$/gm)?.join(', ');
     process.stdout.write(`The Python SDK (${versions}) works with these methods:\n  ${passed.join('\n  ')}\n`);
@@ -48,4 +48,4 @@ it('calls every method of the SDK that the service answers', async ({ skip }) =>
     await service.close();
     await python.remove();
   }
-}, 600_000);
+}, 1_500_000);

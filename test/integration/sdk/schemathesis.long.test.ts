@@ -31,7 +31,7 @@ it('finds no answer that differs from the OpenAPI document', async ({ skip }) =>
       const bounds = ['--max-examples', '20', '--seed', '20261130', '--no-color'];
       const target = [`${service.url}/v1/openapi.json`, '--header', `Authorization: Bearer ${caller.secret}`];
       const values = ['--config-file', settings, 'run', ...target, ...checks, ...bounds];
-      const { code, output } = await python.run('schemathesis', values, 300_000);
+      const { code, output } = await python.run('schemathesis', values, 900_000);
       const who = caller.secret === secret ? 'a user' : 'an agent token';
       process.stdout.write(`As ${who}: ${/Test cases:\s+.*/.exec(output)?.[0] ?? output}\n`);
       expect(code, output).toBe(0);
@@ -42,4 +42,4 @@ it('finds no answer that differs from the OpenAPI document', async ({ skip }) =>
     await service.close();
     await python.remove();
   }
-}, 900_000);
+}, 2_700_000);

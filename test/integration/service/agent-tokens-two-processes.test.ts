@@ -19,7 +19,7 @@ beforeAll(async () => {
   cluster = await startCluster();
   [one, other] = [await cluster.startServer(), await cluster.startServer()];
   owner = one.clientFor((await cluster.createTenant(one, 'Alice')).secret);
-});
+}, 300_000);
 afterAll(() => cluster.close());
 
 interface Agent {
