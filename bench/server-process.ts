@@ -32,7 +32,7 @@ interface Options {
   nodeOptions?: readonly string[];
 }
 
-const startTimeoutMs = 30_000;
+const startTimeoutMs = 120_000;
 const reporter = fileURLToPath(new URL('usage-reporter.js', import.meta.url));
 
 interface Report {

@@ -55,7 +55,11 @@ it('counts answers that are right', async () => {
 
 it.each([
   ['an error in a good status', 200, () => ({ errors: [{ message: 'no' }] })],
-  ['data beside an error', 200, (input: { content: string }) => ({ ...rightAnswer(input), errors: [{ message: 'no' }] })],
+  [
+    'data beside an error',
+    200,
+    (input: { content: string }) => ({ ...rightAnswer(input), errors: [{ message: 'no' }] }),
+  ],
   ['no data', 200, () => ({})],
   ['another content', 200, () => rightAnswer({ content: 'something else' })],
   ['a right body in a bad status', 500, rightAnswer],
