@@ -34,11 +34,14 @@ export interface ResultStream extends AsyncIterableIterator<ExecutionResult> {
 
 export interface SharedResults {
   /** Operations with the same key are told the same about the same event; undefined: only its own execution can tell. */
-  keyOf(this: void, operation: {
-    document: DocumentNode;
-    operation: OperationDefinitionNode;
-    variables: Variables;
-  }): string | undefined;
+  keyOf(
+    this: void,
+    operation: {
+      document: DocumentNode;
+      operation: OperationDefinitionNode;
+      variables: Variables;
+    },
+  ): string | undefined;
   /** What `execute` answers, or answered to somebody with this key about this very event. A promise when it answers with one. */
   resultOf(
     this: void,

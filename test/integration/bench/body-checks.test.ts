@@ -64,7 +64,9 @@ it.each([
   ['another content', 200, () => rightAnswer({ content: 'something else' })],
   ['a right body in a bad status', 500, rightAnswer],
 ])('refuses %s', async (_name, status, answer) => {
-  await expect(load(await startAnswering(status, answer))).rejects.toThrow(/^(The server did not do the work|Status 500)/);
+  await expect(load(await startAnswering(status, answer))).rejects.toThrow(
+    /^(The server did not do the work|Status 500)/,
+  );
 });
 
 it('refuses a server that says that it wrote and did not', async () => {
