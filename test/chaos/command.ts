@@ -135,6 +135,9 @@ async function run(options: Options): Promise<boolean> {
   return problems.length === 0;
 }
 
+// An exit takes the servers and the stores along; a signal by itself would not.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
 const command = new Command('chaos')
   .description(
     'Two real servers over one PostgreSQL and one Redis, writers and subscribers, and faults out of a seed. Ends with 0 when every promise was kept.',

@@ -17,7 +17,8 @@ interface Reader {
   close(): void;
 }
 
-const readLimitMs = 20_000;
+/** For reading everything that was kept, on whatever machine. */
+const readLimitMs = 120_000;
 
 /** A WebSocket that is paused as soon as it is subscribed. */
 async function stallWebSocket(url: string, secret: string, scratchpadId: string): Promise<Reader> {
