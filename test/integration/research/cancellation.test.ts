@@ -62,7 +62,9 @@ describe('a cancelled run', () => {
     const requests = [...runtime.model.requests];
     const cancelledAtMs = Date.now();
     await cancelRun(runtime, id);
-    const streams = requests.filter((request) => !isSupervisor(request) && request.body.messages.at(-1)?.role === 'tool');
+    const streams = requests.filter(
+      (request) => !isSupervisor(request) && request.body.messages.at(-1)?.role === 'tool',
+    );
     expect(streams).toHaveLength(3);
     await Promise.all(streams.map(({ hungUp }) => hungUp));
     expect(Date.now() - cancelledAtMs).toBeLessThan(2000);
