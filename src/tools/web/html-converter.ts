@@ -39,15 +39,20 @@ function startWorker(): Worker {
   return worker;
 }
 
-/** @param timeoutMs for one document, once its turn has come */
+/** Loading the parsers takes seconds on a machine that is busy: that is no fault of the first document. */
+const startLimitMs = 60_000;
+
+/** @param timeoutMs for one document, once its turn has come and the thread has started */
 export function createHtmlConverter({ timeoutMs = 10_000 }: { timeoutMs?: number } = {}): HtmlConverter {
   let worker: Worker | undefined;
+  let isReady = false;
   let nextId = 0;
   let queue: Promise<unknown> = Promise.resolve();
   let isClosed = false;
 
   function start(): Worker {
     const started = startWorker();
+    isReady = false;
     // What comes of a thread between two jobs, or after it was given up on, must not end the process.
     started.on('error', () => {});
     started.once('exit', () => {
@@ -71,8 +76,14 @@ export function createHtmlConverter({ timeoutMs = 10_000 }: { timeoutMs?: number
         settle(() => reject(new PageError('UNREADABLE', 'The page is too complicated to be read.')));
         void discard();
       };
-      const timer = setTimeout(giveUp, timeoutMs);
-      const onMessage = (answer: ConversionAnswer): void => {
+      let timer = setTimeout(giveUp, isReady ? timeoutMs : startLimitMs);
+      const onMessage = (answer: ConversionAnswer | 'ready'): void => {
+        if (answer === 'ready') {
+          isReady = true;
+          clearTimeout(timer);
+          timer = setTimeout(giveUp, timeoutMs);
+          return;
+        }
         if (answer.id !== job.id) return;
         if ('failed' in answer)
           settle(() => reject(new PageError('UNREADABLE', 'The page could not be made readable.')));

@@ -20,3 +20,6 @@ parentPort?.on('message', ({ id, html, baseUrl }: ConversionJob) => {
   }
   parentPort?.postMessage(answer, []);
 });
+
+// Everything is loaded: from now on time is a document's own.
+parentPort?.postMessage('ready', []);

@@ -22,7 +22,7 @@ async function start(...runWorkers: number[]): Promise<RunProcess[]> {
   return processes;
 }
 
-const untilStatus = (run: RunRow, status: RunRow['status'], timeoutMs?: number): Promise<void> =>
+const untilStatus = (run: RunRow, status: RunRow['status'], timeoutMs = 30_000): Promise<void> =>
   until(`${run.id} is ${status}`, async () => (await service.row(run))?.status === status, timeoutMs);
 
 test('executes 20 runs over two processes with two places each: four at a time, none lost, none twice', async () => {

@@ -23,7 +23,7 @@ async function start(runWorkers: number): Promise<RunProcess> {
   return process;
 }
 
-const untilStatus = (run: Pick<RunRow, 'id'>, status: RunRow['status'], timeoutMs?: number): Promise<void> =>
+const untilStatus = (run: Pick<RunRow, 'id'>, status: RunRow['status'], timeoutMs = 30_000): Promise<void> =>
   until(`${run.id} is ${status}`, async () => (await service.row(run))?.status === status, timeoutMs);
 const begun = async (run: RunRow): Promise<number> =>
   (await service.log()).filter(({ what, runId }) => what === 'begin' && runId === run.id).length;
@@ -36,7 +36,7 @@ const workersOf = (run: RunRow): Promise<RunRow[]> =>
 test('kill -9 of the executing process: lost within a minute, its workers too, and the thread is usable', async () => {
   const victim = await start(1);
   const run = await service.startRun('delegate');
-  await until('it has a worker', async () => (await workersOf(run))[0]?.status === 'IN_PROGRESS');
+  await until('it has a worker', async () => (await workersOf(run))[0]?.status === 'IN_PROGRESS', 30_000);
   const live = service.stream(run);
   const other = await start(1);
   // A survivor whose places are all taken notices, too.
