@@ -128,7 +128,9 @@ it('answers UNAVAILABLE with PostgreSQL away, keeps its subscriptions, and heals
   await subscriber.received(1);
   await cluster.postgres.stop('immediate');
   try {
-    const { errors } = await timed(client.send('query ($id: ID!) { scratchpad(id: $id) { id } }', { id: padId }));
+    const { errors } = await timed(
+      client.send('query ($id: ID!) { scratchpad(id: $id) { id createdAt } }', { id: padId }),
+    );
     expect(errors.map((error) => error.extensions.code)).toEqual(['UNAVAILABLE']);
     expect(await timed(readiness())).toMatchObject({ status: 503, body: { sql: 'unavailable', redis: 'ok' } });
   } finally {
