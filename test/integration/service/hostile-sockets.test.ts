@@ -42,7 +42,7 @@ interface Attacker {
   socket: WebSocket;
   messages: Message[];
   closed: Promise<number>;
-  send(message: unknown): void;
+  send(this: void, message: unknown): void;
 }
 
 async function attacker({ init = true } = {}): Promise<Attacker> {
