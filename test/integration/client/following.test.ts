@@ -73,7 +73,7 @@ describe('events', () => {
     }
     await events.until(hasEntry(expected.at(-1)!));
     expect(appendsOf(events.items)).toEqual(expected);
-    expect(proxy.connections()).toBeGreaterThan(4);
+    expect(proxy.connections()).toBeGreaterThan(2);
   });
 
   it('are missed by nobody who had seen none when the connection broke', async () => {
@@ -122,6 +122,7 @@ describe('events', () => {
   it('lead to the state that there is, whatever was cleared and replaced meanwhile', async () => {
     const events = followEvents('');
     await direct.scratchpads.setContent(padId, { text: 'old' });
+    await events.until((seen) => seen.length > 0);
     await append('old');
     await events.until(hasEntry('old'));
     proxy.refuse(true);
