@@ -26,16 +26,26 @@ export const domainToGraphqlError = (error: DomainError, requestId: string, thro
     extensions: { code: errorTable[error.code].graphqlCode, ...publicDetails(error, requestId) },
   });
 
-/** GraphQL's own complaints (a variable of the wrong type) are meant for the client and only lack a code. */
+/** GraphQL.js says where in a variable the mistake is, but in words alone: `Variable "$input" got invalid value 1 at "input.list[0]"; …`. */
+function pathOf(message: string): (string | number)[] {
+  const variable = /^Variable "\$(\w+)" /.exec(message)?.[1];
+  if (variable === undefined) return [];
+  const place = / at "(\w+(?:\.\w+|\[\d+\])+)"; /.exec(message)?.[1] ?? variable;
+  return (place.match(/\w+/g) ?? []).map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+}
+
+/** GraphQL's own complaints (a variable of the wrong type) are meant for the client and only lack a code and the list of issues. */
 export function toGraphqlError(thrown: unknown, scope: ErrorScope, translate: TranslateError): GraphQLError {
   const cause = rootCause(thrown);
   if (!(cause instanceof GraphQLError)) {
     return domainToGraphqlError(presentError(cause, scope, translate), scope.requestId, thrown);
   }
   if (thrown === cause && cause.extensions.code !== undefined) return cause;
-  return new GraphQLError(cause.message, {
+  const { message } = cause;
+  const path = thrown instanceof GraphQLError ? pathOf(thrown.message) : [];
+  return new GraphQLError(message, {
     ...place(thrown),
-    extensions: { code: errorTable.INVALID_INPUT.graphqlCode, ...cause.extensions },
+    extensions: { code: errorTable.INVALID_INPUT.graphqlCode, issues: [{ path, message }], ...cause.extensions },
   });
 }
 

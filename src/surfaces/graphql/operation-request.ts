@@ -1,15 +1,19 @@
 // From an HTTP request to the operation that it asks for: what the GraphQL-over-HTTP specification allows, and nothing that a page
 // of a foreign origin could send without being asked first (forms, plain text).
-import { isUtf8 } from 'node:buffer';
 import { GraphQLError } from 'graphql';
 import type { HttpExchange } from '../../shared/http-exchange.js';
 import { errorTable } from '../error-table.js';
+import { parseJson, parseJsonBody } from '../strict-json.js';
 import type { OperationRequest } from './pipeline.js';
 
 /** The request is refused as such: `status` is sent whatever the client accepts. */
 export const refusal = (status: number, message: string, headers: Record<string, string> = {}): GraphQLError =>
   new GraphQLError(message, {
-    extensions: { code: errorTable.INVALID_INPUT.graphqlCode, http: { status, headers } },
+    extensions: {
+      code: errorTable.INVALID_INPUT.graphqlCode,
+      issues: [{ path: [], message }],
+      http: { status, headers },
+    },
   });
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -32,13 +36,9 @@ function checkParameters(parameters: Record<string, unknown>): OperationRequest 
   };
 }
 
-function parseJson(text: string, what: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the text.
-    throw refusal(400, `${what} is not valid JSON.`);
-  }
+function requireJson(parsed: ReturnType<typeof parseJson>): unknown {
+  if ('problem' in parsed) throw refusal(400, parsed.problem);
+  return parsed.value;
 }
 
 function readSearchParameters(searchParams: URLSearchParams): OperationRequest {
@@ -47,7 +47,7 @@ function readSearchParameters(searchParams: URLSearchParams): OperationRequest {
   }
   const json = (name: string): unknown => {
     const text = searchParams.get(name);
-    return text === null || text === '' ? null : parseJson(text, `"${name}"`);
+    return text === null || text === '' ? null : requireJson(parseJson(text, `"${name}"`));
   };
   return checkParameters({
     query: searchParams.get('query'),
@@ -85,9 +85,7 @@ export function checkRequestHead({ request }: HttpExchange): void {
 /** @throws GraphQLError with the status to refuse with; DomainError LIMIT_EXCEEDED; any other error: the client went away */
 export async function readOperationRequest(exchange: HttpExchange): Promise<OperationRequest> {
   if (exchange.request.method === 'GET') return readSearchParameters(exchange.searchParams);
-  const body = await exchange.readBody();
-  if (!isUtf8(body)) throw refusal(400, 'The body is not valid UTF-8.');
-  const parameters = parseJson(body.toString('utf8'), 'The body');
+  const parameters = requireJson(parseJsonBody(await exchange.readBody()));
   if (Array.isArray(parameters)) throw refusal(400, 'Batches are not supported: send one operation in each request.');
   if (!isObject(parameters)) throw refusal(400, 'The body must be a JSON object with a "query".');
   return checkParameters(parameters);

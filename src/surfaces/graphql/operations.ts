@@ -9,8 +9,10 @@ import { openSubscription, type OpenSubscription } from './subscriptions.js';
 
 /** The part of authentication that the transports need. */
 export interface Authentication {
-  /** @throws DomainError UNAUTHENTICATED */
+  /** For one operation. @throws DomainError UNAUTHENTICATED, RATE_LIMITED */
   authenticate(secret: string | undefined): Promise<Principal>;
+  /** For a connection that asks nothing yet. @throws DomainError UNAUTHENTICATED */
+  identify(secret: string | undefined): Promise<Principal>;
   /** Calls `onEnd` when the principal may no longer be served; returns the way to stop watching. */
   watch(principal: Principal, onEnd: (error: DomainError) => void): () => void;
 }

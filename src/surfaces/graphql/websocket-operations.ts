@@ -1,10 +1,11 @@
 // What the operations of WebSockets go through: the key, the limits, the pipeline, and the pace of the socket that they run on.
 import { OperationTypeNode, type ExecutionArgs, type ExecutionResult, type GraphQLError } from 'graphql';
 import { CloseCode, type Context } from 'graphql-ws';
-import { DomainError } from '../../shared/errors.js';
+import { DomainError, invalidInput } from '../../shared/errors.js';
 import type { Logger } from '../../shared/logger.js';
 import { secretFromHeaders, secretFromParameters } from '../credentials.js';
 import { presentError, type ErrorScope, type TranslateError } from '../error-table.js';
+import type { JsonFlaw } from '../strict-json.js';
 import { outcomeOf } from './graphql-errors.js';
 import { isSubscription, type Authentication, type Caller, type Operations } from './operations.js';
 import type { PacedSocket } from './paced-socket.js';
@@ -33,6 +34,8 @@ export interface Connection extends ErrorScope {
   paced: PacedSocket;
   /** Set by connection_init. */
   secret?: string | undefined;
+  /** Of the message that is being received. */
+  flaw?: JsonFlaw | undefined;
   operationCount: number;
   lastHeardMs: number;
 }
@@ -49,13 +52,12 @@ interface Job {
 
 const surfaceName = 'graphql-ws';
 /** The protocol allows 123 bytes. */
-const maxReasonLength = 120;
+export const maxReasonLength = 120;
 
 /** Clients give up at 4401 and 4403 and come back after 1013. */
 const closeCodes: Partial<Record<DomainError['code'], number>> = {
   UNAUTHENTICATED: CloseCode.Unauthorized,
   FORBIDDEN: CloseCode.Forbidden,
-  RATE_LIMITED: 1013,
   UNAVAILABLE: 1013,
 };
 
@@ -67,7 +69,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
   async function onConnect({ connectionParams, extra: { connection } }: ProtocolContext): Promise<boolean> {
     try {
       connection.secret = secretFromParameters(connectionParams) ?? secretFromHeaders(connection.rawHeaders);
-      await authentication.authenticate(connection.secret);
+      await authentication.identify(connection.secret);
       return true;
     } catch (error) {
       const { code, message } = presentError(error, connection, translateError);
@@ -97,6 +99,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
     payload: { query: string; variables?: Record<string, unknown> | null; operationName?: string | null },
   ): Promise<ExecutionArgs | GraphQLError[]> {
     const startedAt = performance.now();
+    const { flaw } = connection;
     connection.operationCount += 1;
     const requestId = `${connection.requestId}.${connection.operationCount}`;
     const scope = { requestId, logger: logger.child({ requestId }) };
@@ -109,6 +112,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
         const message = `${maxOperations} operations run on this socket already: end one, or open another socket.`;
         throw new DomainError('LIMIT_EXCEEDED', message);
       }
+      if (flaw) throw invalidInput(`The message ${flaw.message}`);
       // The key may have been revoked since the connection began.
       const principal = await authentication.authenticate(connection.secret);
       const prepared = operations.prepare(payload);

@@ -4,9 +4,11 @@ import { CloseCode, GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer } from 'graphql-ws
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocketServer, type RawData, type WebSocket } from 'ws';
 import type { UpgradeExchange } from '../../shared/http-exchange.js';
+import { findFlaw } from '../strict-json.js';
 import { createPacedSocket } from './paced-socket.js';
 import {
   createWebSocketOperations,
+  maxReasonLength,
   type Connection,
   type Extra,
   type WebSocketOperationsDependencies,
@@ -45,6 +47,14 @@ export interface WebSocketEndpoint {
 
 const closePollMs = 10;
 
+function isSubscribe(text: string): boolean {
+  try {
+    return (JSON.parse(text) as { type?: unknown } | null)?.type === 'subscribe';
+  } catch {
+    return false;
+  }
+}
+
 export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEndpoint {
   const { maxMessageBytes } = dependencies;
   const limits = { ...defaults, ...dependencies.limits };
@@ -79,6 +89,13 @@ export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEn
       logger.error({ err: error }, 'unexpected error on a WebSocket');
       socket.close(CloseCode.InternalServerError, 'Internal server error');
     };
+    /** A message that could mean two things is refused: as an operation where it names one for sure, else with the socket. */
+    const refuseFlaw = (text: string): boolean => {
+      connection.flaw = findFlaw(text);
+      if (!connection.flaw || (!connection.flaw.outermost && isSubscribe(text))) return false;
+      socket.close(CloseCode.BadRequest, `The message ${connection.flaw.message}`.slice(0, maxReasonLength));
+      return true;
+    };
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
@@ -89,8 +106,12 @@ export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEn
             connection.lastHeardMs = Date.now();
             // After a close frame of ours nothing that was on its way may start anything.
             if (socket.readyState !== socket.OPEN) return;
-            if (isBinary) socket.close(CloseCode.BadRequest, 'Send text frames');
-            else receive((data as Buffer).toString('utf8')).catch(fail);
+            if (isBinary) {
+              socket.close(CloseCode.BadRequest, 'Send text frames');
+              return;
+            }
+            const text = (data as Buffer).toString('utf8');
+            if (!refuseFlaw(text)) receive(text).catch(fail);
           });
         },
       },

@@ -1,11 +1,11 @@
 // The MCP surface: Streamable HTTP without sessions, one JSON answer for each request, for holders of agent tokens.
-import { isUtf8 } from 'node:buffer';
 import type { ServerResponse } from 'node:http';
 import type { AgentPrincipal, Principal } from '../../identity/principal.js';
 import { DomainError } from '../../shared/errors.js';
 import type { HttpExchange, HttpSurface } from '../../shared/http-exchange.js';
 import { secretFromHeaders } from '../credentials.js';
 import { errorTable, presentError, publicDetails, type TranslateError } from '../error-table.js';
+import { parseJsonBody } from '../strict-json.js';
 import type { AgentScratchpads } from './agent-server.js';
 import type { AnswerMessage } from './answer-message.js';
 
@@ -55,16 +55,6 @@ function requireAgent(principal: Principal): AgentPrincipal {
   );
 }
 
-/** @returns undefined for what is no JSON; the protocol's own checks follow */
-function parseJson(body: Buffer): { message: unknown } | undefined {
-  if (!isUtf8(body)) return undefined;
-  try {
-    return { message: JSON.parse(body.toString('utf8')) };
-  } catch {
-    return undefined;
-  }
-}
-
 /** @returns a surface to mount at /mcp */
 export function createMcpSurface({ authentication, scratchpads, translateError }: Dependencies): HttpSurface {
   let answerer: Promise<AnswerMessage> | undefined;
@@ -76,18 +66,18 @@ export function createMcpSurface({ authentication, scratchpads, translateError }
   async function answer(exchange: HttpExchange): Promise<void> {
     const { request, response } = exchange;
     const agent = requireAgent(await authentication.authenticate(secretFromHeaders(request.rawHeaders)));
-    const body = parseJson(await exchange.readBody());
-    if (!body) {
-      sendRefusal(response, 400, { code: parseErrorNumber, message: 'The body is not valid JSON.' });
+    const body = parseJsonBody(await exchange.readBody());
+    if ('problem' in body) {
+      sendRefusal(response, 400, { code: parseErrorNumber, message: body.problem });
       return;
     }
-    if (Array.isArray(body.message)) {
+    if (Array.isArray(body.value)) {
       const message = 'Batches are not supported: send one message in each request.';
       sendRefusal(response, 400, { code: invalidRequestNumber, message });
       return;
     }
     answerer ??= loadAnswerer();
-    const answered = await (await answerer)(exchange, agent, body.message);
+    const answered = await (await answerer)(exchange, agent, body.value);
     if (response.destroyed) return;
     const text = await answered.text();
     if (text === '') response.writeHead(answered.status, { 'content-length': 0 }).end();

@@ -272,15 +272,17 @@ export async function startToyService({ graphql, http }: ToyOptions = {}) {
   const watchers = new Map<Principal, Set<(error: DomainError) => void>>();
   let contexts = 0;
   const stores = { sql: true, redis: true, authentication: true };
+  const identify = async (secret: string | undefined): Promise<Principal> => {
+    if (!stores.authentication) throw unavailable('SQL', new Error('connect ECONNREFUSED 10.0.0.5:5432'));
+    const principal = principals.get(secret ?? '');
+    if (!principal) throw unauthenticated();
+    return principal;
+  };
   const surface = createGraphqlServer({
     schema: createSchema(sources),
     authentication: {
-      async authenticate(secret) {
-        if (!stores.authentication) throw unavailable('SQL', new Error('connect ECONNREFUSED 10.0.0.5:5432'));
-        const principal = principals.get(secret ?? '');
-        if (!principal) throw unauthenticated();
-        return principal;
-      },
+      authenticate: identify,
+      identify,
       watch(principal, onEnd) {
         const set = watchers.get(principal) ?? new Set();
         watchers.set(principal, set.add(onEnd));

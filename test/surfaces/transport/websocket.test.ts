@@ -302,6 +302,58 @@ describe('a peer that breaks the protocol', () => {
     expect(service.sources.counts).toMatchObject({ opened: 1, returned: 1 });
   });
 
+  test('is refused an operation that could mean two things, and the others on its socket go on', async () => {
+    const raw = openRaw();
+    await raw.init();
+    raw.subscribe('running', events);
+    await sources(1);
+    const ambiguous = [
+      '{"id":"a","type":"subscribe","payload":{"query":"{ hello }","query":"mutation { increment(by: 100) }"}}',
+      '{"id":"b","type":"subscribe","payload":{"query":"query ($n: String) { hello(name: $n) }","variables":{"n":"x","\\u006e":"y"}}}',
+      '{"id":"c","type":"subscribe","payload":{"query":"{ hello }","variables":{"deep":[{"x":12345678901234567890}]}}}',
+    ];
+    for (const text of ambiguous) raw.send(text);
+    await eventually(() => raw.messages.filter(({ type }) => type === 'error').length === 3, 'all three are refused');
+    for (const { id, type, payload } of raw.messages.filter((message) => message.type !== 'connection_ack')) {
+      expect([id, type, payload]).toMatchObject([
+        expect.stringMatching(/^[abc]$/) as string,
+        'error',
+        [{ message: expect.stringMatching(/twice|rounded/) as string, extensions: { code: 'BAD_USER_INPUT' } }],
+      ]);
+    }
+    service.sources.push({ event: { number: 1 } });
+    await eventually(() => raw.messages.some(({ type }) => type === 'next'), 'the running one delivers');
+    raw.subscribe('a', '{ hello }');
+    await eventually(() => raw.messages.some(({ id, type }) => id === 'a' && type === 'next'), 'its id is free again');
+    expect((await service.post('mutation { increment(by: 0) }')).body.data).toEqual({ increment: 0 });
+    raw.socket.close();
+  });
+
+  test.each([
+    ['an id', '{"id":"a","id":"b","type":"subscribe","payload":{"query":"{ hello }"}}'],
+    ['a type', '{"id":"a","type":"ping","type":"subscribe","payload":{"query":"{ hello }"}}'],
+    ['a payload', '{"id":"a","type":"subscribe","payload":{"query":"{ hello }"},"payload":{"query":"{ me }"}}'],
+    ['a member of a ping', '{"type":"ping","payload":{"a":1,"a":2}}'],
+  ])('is closed with 4400 for a message that has %s twice', async (_name, text) => {
+    const raw = openRaw();
+    await raw.init();
+    raw.send(text);
+    const { code, reason } = await raw.closed;
+    expect([code, reason]).toEqual([4400, expect.stringContaining('twice')]);
+  });
+
+  test('is closed with 4400 for two keys under one name at the beginning', async () => {
+    const raw = openRaw();
+    await raw.opened;
+    raw.send(
+      `{"type":"connection_init","payload":{"authorization":"Bearer ${aliceSecret}","authorization":"Bearer ${bobSecret}"}}`,
+    );
+    const { code, reason } = await raw.closed;
+    expect(code).toBe(4400);
+    expect(reason).not.toContain(bobSecret);
+    expect(raw.messages).toEqual([]);
+  });
+
   test('that sends malformed frames is closed, frees its subscriptions and disturbs nobody', async () => {
     const neighbour = follow(events);
     await sources(1);

@@ -3,6 +3,7 @@ import { GraphQLError, Kind, valueFromASTUntyped, type ValueNode } from 'graphql
 import { z } from 'zod';
 import { isStorableInstant } from '../../../shared/clock.js';
 import { jsonObject, type JsonObject } from '../../../shared/json.js';
+import { keepsItsDigits } from '../../strict-json.js';
 import type { Builder } from '../builder.js';
 
 const instant = z.iso.datetime({ offset: true });
@@ -40,6 +41,11 @@ function literalValue(node: ValueNode, variables: VariableValues): unknown {
       return node.values.map((item) => literalValue(item, variables));
     case Kind.VARIABLE:
       return isGiven(node.name.value, variables) ? variables?.[node.name.value] : null;
+    case Kind.INT:
+      if (!keepsItsDigits(node.value)) {
+        throw new GraphQLError('must not contain an integer that would be rounded: send it as text');
+      }
+      return Number(node.value);
     default:
       return valueFromASTUntyped(node, variables);
   }
