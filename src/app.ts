@@ -1,16 +1,18 @@
 // The composition root: builds everything out of a Config, opens connections, closes them in order.
 import { ConfigurationError, type Config } from './config.js';
-import { createDomain, type RunRuntime } from './domain.js';
+import { createDomain, type Domain, type RunRuntime } from './domain.js';
 import { createAgentTokenService } from './identity/agent-token-service.js';
 import { createApiKeyService } from './identity/api-key-service.js';
-import { createAuthentication } from './identity/authentication.js';
+import { createAuthentication, type Authentication } from './identity/authentication.js';
 import { ensureDevelopmentUser } from './identity/development-user.js';
 import { createUserService } from './identity/user-service.js';
-import { createHttpServer } from './infra/http.js';
+import { createHttpServer, type HttpServer } from './infra/http.js';
 import { createMetrics, type Metrics } from './infra/metrics.js';
 import { pendingMigrations } from './infra/migrations.js';
 import type { Database } from './infra/postgres.js';
+import { createRateLimiter } from './infra/rate-limiter.js';
 import { createRunService } from './research/run-service.js';
+import { requestCountPrefix } from './scratchpads/scratchpad-keys.js';
 import { systemClock, type Clock } from './shared/clock.js';
 import { DomainError, unavailable } from './shared/errors.js';
 import type { Logger } from './shared/logger.js';
@@ -90,13 +92,52 @@ interface Parts {
 
 async function startApp(config: Config, stores: OpenStores, parts: Parts): Promise<App> {
   const { database, redis: connections } = stores;
-  const { logger, now, overrideServices, metrics, closeStores, runRuntime } = parts;
+  const { logger, now, metrics, runRuntime } = parts;
   const redis = { ...connections, onFailure: () => metrics.storeFailed('Redis') };
   const { prisma } = database;
   await refuseDatabaseBehind(database);
 
-  const authentication = createAuthentication({ prisma, administratorSecret: config.administratorSecret, now, logger });
+  const authentication = createAuthentication({
+    prisma,
+    administratorSecret: config.administratorSecret,
+    countRequest: createRateLimiter({
+      commands: connections.commands,
+      keyPrefix: requestCountPrefix,
+      requestsPerMinute: config.rateLimitPerMinute,
+      onUncounted: () => metrics.requestUncounted(),
+      logger,
+    }),
+    now,
+    logger,
+  });
   const domain = createDomain(config, { stores: { prisma, redis }, hooks: metrics, now, logger, runRuntime });
+  try {
+    return await serve(config, stores, { ...parts, authentication, domain });
+  } catch (error) {
+    // Both have timers: nothing of a server that could not start stays behind.
+    await Promise.all([domain.close(), authentication.close()]);
+    throw error;
+  }
+}
+
+/** @throws when the address is taken; what the surfaces keep running has ended then */
+async function listen(http: HttpServer): Promise<{ url: string }> {
+  try {
+    return await http.listen();
+  } catch (error) {
+    await http.close();
+    throw error;
+  }
+}
+
+interface ServedParts extends Parts {
+  authentication: Authentication;
+  domain: Domain;
+}
+
+async function serve(config: Config, stores: OpenStores, parts: ServedParts): Promise<App> {
+  const { logger, now, overrideServices, metrics, closeStores, authentication, domain } = parts;
+  const { prisma } = stores.database;
   const { scratchpads, assistants, cancellation, cancelRuns, purgeOwner } = domain;
   const { dispatcher, events: runEvents } = domain.runRuntime;
   const { maxContentBytes } = config;
@@ -157,10 +198,11 @@ async function startApp(config: Config, stores: OpenStores, parts: Parts): Promi
     readiness: () => askStores(stores),
     logger,
     metrics,
+    metricsToken: config.metricsToken,
   });
   metrics.watchPurgeBacklog(() => domain.purgeBacklog());
   metrics.watchWaitingRuns(() => domain.waitingRuns());
-  const { url } = await http.listen();
+  const { url } = await listen(http);
   domain.start();
 
   return {
@@ -206,8 +248,12 @@ export async function createRunWorker(config: Config, { logger }: { logger: Logg
       readiness: () => askStores(stores),
       logger,
       metrics,
+      metricsToken: config.metricsToken,
     });
-    const { url } = await http.listen();
+    const { url } = await listen(http).catch(async (error: unknown) => {
+      await domain.close();
+      throw error;
+    });
     domain.start();
     return {
       url,

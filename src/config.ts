@@ -52,8 +52,10 @@ const environment = z.object({
   DATA_DIR: z.string().default('.data'),
   ADMIN_API_KEY: secret.optional(),
   DEV_API_KEY: secret.optional(),
+  METRICS_TOKEN: secret.optional(),
   REDIS_SCRATCHPAD_TTL_SECONDS: wholeNumber(0, 315_360_000).default(86_400),
   MAX_BODY_BYTES: wholeNumber(1024).default(8_388_608),
+  RATE_LIMIT_PER_MINUTE: wholeNumber(0, 1_000_000_000).default(0),
   MAX_CONTENT_BYTES: wholeNumber(1).default(1_048_576),
   MAX_ENTRY_BYTES: wholeNumber(1).default(65_536),
   MAX_ENTRIES: wholeNumber(1).default(100_000),
@@ -93,9 +95,13 @@ export interface Config {
   readonly embedded: boolean;
   readonly administratorSecret: string | undefined;
   readonly developmentSecret: string | undefined;
+  /** What /metrics asks for; undefined leaves it to callers on this machine. */
+  readonly metricsToken: string | undefined;
   /** Lifetime of a pad's working state after its last write; 0 is for ever. */
   readonly scratchpadTtlSeconds: number;
   readonly maxBodyBytes: number;
+  /** Requests a minute for each key; 0 is no limit. */
+  readonly rateLimitPerMinute: number;
   readonly maxContentBytes: number;
   readonly maxEntryBytes: number;
   readonly maxEntries: number;
@@ -148,8 +154,10 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     embedded,
     administratorSecret: values.ADMIN_API_KEY,
     developmentSecret: values.DEV_API_KEY,
+    metricsToken: values.METRICS_TOKEN,
     scratchpadTtlSeconds: values.REDIS_SCRATCHPAD_TTL_SECONDS,
     maxBodyBytes: values.MAX_BODY_BYTES,
+    rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE,
     maxContentBytes: values.MAX_CONTENT_BYTES,
     maxEntryBytes: values.MAX_ENTRY_BYTES,
     maxEntries: values.MAX_ENTRIES,

@@ -9,10 +9,13 @@ import { hashSecret, isSameSecret } from './secrets.js';
 
 export interface Authentication {
   /**
-   * The principal behind a secret. A busy client costs one SQL statement a second: hits are cached that long, misses never.
-   * @throws DomainError UNAUTHENTICATED for a missing, unknown, expired or revoked secret
+   * The principal behind a secret, for one request or operation, which counts against the limit of its key. A busy client costs one SQL
+   * statement a second: hits are cached that long, misses never.
+   * @throws DomainError UNAUTHENTICATED for a missing, unknown, expired or revoked secret, RATE_LIMITED
    */
   authenticate(secret: string | undefined): Promise<Principal>;
+  /** The same without counting: for what opens a connection and asks nothing yet. @throws DomainError UNAUTHENTICATED */
+  identify(secret: string | undefined): Promise<Principal>;
   /** Calls `onEnd` once, within 2 s of the credential's revocation, expiry or deletion on any process. Returns the way to stop. */
   watch(principal: Principal, onEnd: (error: DomainError) => void): () => void;
   /** Forgets what is cached of a user's keys and tokens, so that a change made here holds here at once. */
@@ -25,6 +28,8 @@ interface Dependencies {
   prisma: Pick<PrismaClient, 'apiKey' | 'agentToken'>;
   /** The administrator's secret; undefined means that there is no administrator. */
   administratorSecret: string | undefined;
+  /** Counts a request of this key. @throws DomainError RATE_LIMITED */
+  countRequest: (credentialId: string) => Promise<void>;
   now: Clock;
   logger: Logger;
 }
@@ -44,7 +49,8 @@ const isLive = ({ revokedAt, expiresAt }: Omit<CredentialTerm, 'id'>, now: Date)
 const ownerOf = ({ principal }: Credential): string =>
   principal.kind === 'user' ? principal.userId : principal.ownerId;
 
-export function createAuthentication({ prisma, administratorSecret, now, logger }: Dependencies): Authentication {
+export function createAuthentication(dependencies: Dependencies): Authentication {
+  const { prisma, administratorSecret, countRequest, now, logger } = dependencies;
   const rows = createCredentialRows(prisma);
   const cache = new Map<string, CachedCredential>();
   const lookups = new Map<string, Promise<Credential>>();
@@ -88,10 +94,37 @@ export function createAuthentication({ prisma, administratorSecret, now, logger 
     for (const onEnd of ending) onEnd(unauthenticated());
   }
 
+  /** What could not be written stays for the next time, behind the others. */
   async function writeLastUses(): Promise<void> {
+    // What is used meanwhile is for the next time.
     const uses = [...lastUses];
-    lastUses.clear();
-    for (const [id, lastUsedAt] of uses) await rows.noteUse(id, lastUsedAt);
+    for (const [id, lastUsedAt] of uses) {
+      lastUses.delete(id);
+      try {
+        await rows.noteUse(id, lastUsedAt);
+      } catch (error) {
+        if (!lastUses.has(id)) lastUses.set(id, lastUsedAt);
+        throw error;
+      }
+    }
+  }
+
+  async function identify(secret: string | undefined): Promise<Principal> {
+    if (secret === undefined || secret === '') throw unauthenticated();
+    if (administratorSecret !== undefined && isSameSecret(secret, administratorSecret)) {
+      return { kind: 'administrator' };
+    }
+    const secretHash = hashSecret(secret);
+    const cached = cache.get(secretHash);
+    const at = now();
+    if (cached && cached.staleAtMs > at.getTime()) {
+      if (cached.expiresAt !== null && cached.expiresAt <= at) throw unauthenticated();
+      lastUses.set(cached.id, at);
+      return cached.principal;
+    }
+    const { id, principal } = await lookUpOnce(secret, secretHash);
+    lastUses.set(id, at);
+    return principal;
   }
 
   // With SQL away nobody can tell whether a credential was revoked: what is open stays open until SQL answers again.
@@ -110,22 +143,12 @@ export function createAuthentication({ prisma, administratorSecret, now, logger 
 
   return {
     async authenticate(secret) {
-      if (secret === undefined || secret === '') throw unauthenticated();
-      if (administratorSecret !== undefined && isSameSecret(secret, administratorSecret)) {
-        return { kind: 'administrator' };
-      }
-      const secretHash = hashSecret(secret);
-      const cached = cache.get(secretHash);
-      const at = now();
-      if (cached && cached.staleAtMs > at.getTime()) {
-        if (cached.expiresAt !== null && cached.expiresAt <= at) throw unauthenticated();
-        lastUses.set(cached.id, at);
-        return cached.principal;
-      }
-      const { id, principal } = await lookUpOnce(secret, secretHash);
-      lastUses.set(id, at);
+      const principal = await identify(secret);
+      await countRequest(credentialIdOf(principal) ?? principal.kind);
       return principal;
     },
+
+    identify,
 
     watch(principal, onEnd) {
       const credentialId = credentialIdOf(principal);

@@ -1,11 +1,14 @@
 // What an operator's tools ask: does the process live, is it ready, what does it do. Names of stores and figures, nothing of a tenant.
 import type { ServerResponse } from 'node:http';
+import type { HttpExchange } from '../shared/http-exchange.js';
 import type { Metrics } from './metrics.js';
 
 interface Dependencies {
   /** Which store answers, by name. */
   readiness: () => Promise<Record<string, boolean>>;
   metrics: Pick<Metrics, 'expose'>;
+  /** Whether this request may read the metrics. */
+  mayReadMetrics: (exchange: Pick<HttpExchange, 'request' | 'loopback'>) => boolean;
   isClosing: () => boolean;
 }
 
@@ -15,7 +18,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 }
 
 /** @returns what answers /healthz, /readyz and /metrics, and says false for every other path */
-export function createOperatorRoutes({ readiness, metrics, isClosing }: Dependencies) {
+export function createOperatorRoutes({ readiness, metrics, mayReadMetrics, isClosing }: Dependencies) {
   async function answerReadiness(response: ServerResponse): Promise<void> {
     if (isClosing()) {
       sendJson(response, 503, { status: 'closing' });
@@ -28,13 +31,24 @@ export function createOperatorRoutes({ readiness, metrics, isClosing }: Dependen
     sendJson(response, isReady ? 200 : 503, { status, ...Object.fromEntries(states) });
   }
 
-  return async (path: string, response: ServerResponse): Promise<boolean> => {
+  async function answerMetrics(exchange: HttpExchange): Promise<void> {
+    const { response } = exchange;
+    if (!mayReadMetrics(exchange)) {
+      response.setHeader('www-authenticate', 'Bearer realm="metrics"');
+      const detail = 'Send the METRICS_TOKEN of this server: "Authorization: Bearer <token>".';
+      sendJson(response, 401, { status: 401, title: 'Not authenticated', detail });
+      return;
+    }
+    const { contentType, body } = await metrics.expose();
+    response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store' }).end(body);
+  }
+
+  return async (exchange: HttpExchange): Promise<boolean> => {
+    const { path, response } = exchange;
     if (path === '/healthz') sendJson(response, 200, { status: 'ok' });
     else if (path === '/readyz') await answerReadiness(response);
-    else if (path === '/metrics') {
-      const { contentType, body } = await metrics.expose();
-      response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store' }).end(body);
-    } else return false;
+    else if (path === '/metrics') await answerMetrics(exchange);
+    else return false;
     return true;
   };
 }

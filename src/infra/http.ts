@@ -1,6 +1,6 @@
 // The HTTP server: limits, request ids, logs, health, metrics, origins and an orderly end. What a request means is the business of the
 // surface that it is routed to.
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -28,6 +28,8 @@ export interface HttpServerOptions {
   readiness: () => Promise<Record<string, boolean>>;
   logger: Logger;
   metrics: Pick<Metrics, 'requestFinished' | 'expose'>;
+  /** The secret that /metrics asks for. Undefined: only callers on this machine may read them. */
+  metricsToken?: string | undefined;
   /** For a whole request to arrive: headers and body. Default 30 seconds. */
   requestTimeoutMs?: number;
   /** Default 10 seconds. */
@@ -59,6 +61,12 @@ function readRequestId(request: IncomingMessage): string {
   return typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID();
 }
 
+/** Compares in constant time, whatever the lengths. */
+function hasBearer({ headers }: IncomingMessage, token: string): boolean {
+  const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(headers.authorization ?? ''), hash(`Bearer ${token}`));
+}
+
 /** Path and query string; a proxy may send the whole URL. */
 function readTarget({ url = '/' }: IncomingMessage): { path: string; search: string } {
   const whole = url.startsWith('/') || !URL.canParse(url) ? undefined : new URL(url);
@@ -80,13 +88,19 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const surfaceAt = (path: string): HttpSurface | undefined =>
     surfaces.find((entry) => path === entry.path || path.startsWith(`${entry.path}/`))?.surface;
 
-  const answerOperator = createOperatorRoutes({ readiness: options.readiness, metrics, isClosing: () => closing });
+  const answerOperator = createOperatorRoutes({
+    readiness: options.readiness,
+    metrics,
+    mayReadMetrics: ({ request, loopback }) =>
+      options.metricsToken === undefined ? loopback : hasBearer(request, options.metricsToken),
+    isClosing: () => closing,
+  });
 
   async function answer(exchange: HttpExchange, surface: HttpSurface | undefined): Promise<void> {
-    const { request, response, path } = exchange;
+    const { request, response } = exchange;
     if (!surface) {
       const isRead = request.method === 'GET' || request.method === 'HEAD';
-      if (isRead && (await answerOperator(path, response))) return;
+      if (isRead && (await answerOperator(exchange))) return;
       sendJson(response, 404, { status: 404, title: 'Not found', detail: 'There is nothing at this path.' });
       return;
     }

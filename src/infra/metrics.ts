@@ -16,6 +16,8 @@ export interface Metrics {
   subscriptionOpened(transport: string): () => void;
   eventDelivered(transport: string): void;
   storeFailed(store: 'SQL' | 'Redis'): void;
+  /** A request was let in although it could not be counted against its limit. */
+  requestUncounted(): void;
   /** `read` is asked at every scrape; when it fails or hangs, the last figure stays. */
   watchPurgeBacklog(read: () => Promise<number>): void;
   /** The same. */
@@ -73,6 +75,11 @@ export function createMetrics(): Metrics {
     SQL: new Counter({ name: 'scratchpad_sql_errors_total', help: 'Failed calls to the SQL database.', registers }),
     Redis: new Counter({ name: 'scratchpad_redis_errors_total', help: 'Failed calls to Redis.', registers }),
   };
+  const uncountedRequests = new Counter({
+    name: 'scratchpad_uncounted_requests_total',
+    help: 'Requests that were let in without being counted against RATE_LIMIT_PER_MINUTE, because Redis did not answer.',
+    registers,
+  });
   const executingRuns = new Gauge({
     name: 'scratchpad_executing_runs',
     help: 'Runs that this process executes now, without the workers that they delegated to.',
@@ -123,6 +130,10 @@ export function createMetrics(): Metrics {
 
     storeFailed(store) {
       storeErrors[store].inc();
+    },
+
+    requestUncounted() {
+      uncountedRequests.inc();
     },
 
     watchPurgeBacklog(read) {

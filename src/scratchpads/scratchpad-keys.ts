@@ -34,6 +34,9 @@ export const jobKey = (runId: string): string => `${jobPrefix}:${jobQueueName}:$
 /** Lives as long as a process renews it, which is while it executes the run. */
 export const jobLockKey = (runId: string): string => `${jobKey(runId)}:lock`;
 
+/** `rate:{key or token id}` counts the requests of one key for a minute, and ends with it. */
+export const requestCountPrefix = 'rate';
+
 export const legacyNotebookKey = (threadId: string): string => `scratchpad:${threadId}:notebook`;
 
 /** The pub/sub channel of one pad's events. */

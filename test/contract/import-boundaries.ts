@@ -60,6 +60,7 @@ const packageFences: { packages: RegExp; allowed: RegExp[] }[] = [
   { packages: /^@modelcontextprotocol\/sdk$/, allowed: [/^src\/surfaces\/mcp\//] },
   { packages: /^openai$/, allowed: [/^src\/research\/provider\//] },
   { packages: /^bullmq$/, allowed: [/^src\/infra\//, /^src\/research\//] },
+  { packages: /^rate-limiter-flexible$/, allowed: [/^src\/infra\//] },
   { packages: /^prom-client$/, allowed: [/^src\/infra\//] },
   { packages: /^pino$/, allowed: [/^src\/shared\/logger\.ts$/] },
   { packages: /^ulidx$/, allowed: [/^src\/shared\/ids\.ts$/] },

@@ -297,6 +297,32 @@ describe('one service', () => {
   });
 });
 
+describe('one key whose last use cannot be written', () => {
+  it('does not keep those of the others from being written, and is written once it can be', async () => {
+    const own = await startService();
+    try {
+      const tenant = await own.createTenant('Alice');
+      const keys: { id: string; secret: string }[] = [];
+      for (let index = 0; index < 4; index += 1) keys.push(await createKey(tenant.client));
+      const [stubborn] = keys;
+      await own.psql(
+        `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$`,
+      );
+      await own.psql(
+        `CREATE TRIGGER refuse BEFORE UPDATE ON api_keys FOR EACH ROW WHEN (OLD.id = '${stubborn?.id}') EXECUTE FUNCTION refuse()`,
+      );
+      for (const { secret } of keys) await own.clientFor(secret).run(viewerDocument);
+      const unwritten = async (): Promise<string[]> =>
+        (await own.psql<{ id: string }>('SELECT id FROM api_keys WHERE last_used_at IS NULL')).map(({ id }) => id);
+      await expect.poll(unwritten, { timeout: 20_000, interval: 200 }).toEqual([stubborn?.id]);
+      await own.psql('DROP TRIGGER refuse ON api_keys');
+      await expect.poll(unwritten, { timeout: 12_000, interval: 200 }).toEqual([]);
+    } finally {
+      await own.close();
+    }
+  });
+});
+
 describe('two processes', () => {
   let cluster: Cluster;
   let one: ServerProcess;

@@ -1,7 +1,8 @@
 // What an operator asks the server: does it live, is it ready, what does it do.
+import { get } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { createMetrics } from '../../../src/infra/metrics.js';
-import { startToyService } from './toy-service.js';
+import { aliceSecret, startToyService } from './toy-service.js';
 
 describe('health', () => {
   test('/healthz answers while the process lives, /readyz only when both stores do', async () => {
@@ -71,5 +72,45 @@ describe('metrics', () => {
     expect(valueOf(body, 'scratchpad_sql_errors_total')).toBe(2);
     backlog = () => new Promise(() => undefined);
     expect(valueOf((await metrics.expose()).body, 'scratchpad_sql_errors_total')).toBe(2);
+  });
+
+  test('are told to callers on this machine alone, unless there is a token', async () => {
+    const service = await startToyService();
+    const statusOf = (headers: Record<string, string>): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        get(`${service.url}/metrics`, { headers }, (response) => resolve(response.resume().statusCode)).on(
+          'error',
+          reject,
+        );
+      });
+    expect(await statusOf({})).toBe(200);
+    expect(await statusOf({ host: `localhost:${service.port}` })).toBe(200);
+    // A name that leads here from elsewhere, and a proxy in front.
+    expect(await statusOf({ host: 'scratchpad.example.com' })).toBe(401);
+    expect(await statusOf({ 'x-forwarded-for': '203.0.113.7' })).toBe(401);
+    await service.close();
+    const open = await startToyService({ http: { host: '0.0.0.0' } });
+    expect((await fetch(`http://127.0.0.1:${open.port}/metrics`)).status).toBe(401);
+    await open.close();
+  });
+
+  test('are told to whoever has the token, from wherever', async () => {
+    const metricsToken = 'token-of-the-metrics-0123456789';
+    const service = await startToyService({ http: { host: '0.0.0.0', metricsToken } });
+    const url = `http://127.0.0.1:${service.port}/metrics`;
+    const ask = (authorization?: string): Promise<Response> =>
+      fetch(url, authorization === undefined ? {} : { headers: { authorization } });
+    expect(await (await ask(`Bearer ${metricsToken}`)).text()).toContain('process_resident_memory_bytes');
+    for (const wrong of [undefined, '', metricsToken, `Bearer ${metricsToken}x`, `Bearer ${aliceSecret}`, 'Bearer ']) {
+      const refused = await ask(wrong);
+      expect([refused.status, refused.headers.get('www-authenticate')], String(wrong)).toEqual([
+        401,
+        'Bearer realm="metrics"',
+      ]);
+      expect(await refused.text()).not.toContain('process_');
+    }
+    // Health stays open: it says nothing of anybody.
+    expect((await fetch(url.replace('metrics', 'healthz'))).status).toBe(200);
+    await service.close();
   });
 });

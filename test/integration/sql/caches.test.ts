@@ -1,0 +1,61 @@
+// What is taken for granted is taken for granted for a second: keys, and that a scratchpad exists.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createAuthentication } from '../../../src/identity/authentication.js';
+import { hashSecret } from '../../../src/identity/secrets.js';
+import { createIdentityPlane } from '../../../src/scratchpads/identity-plane.js';
+import { createId } from '../../../src/shared/ids.js';
+import { createLogger } from '../../../src/shared/logger.js';
+import { sqlStores, type OpenSqlStore } from '../../support/sql-stores.js';
+
+let store: OpenSqlStore;
+let nowMs = Date.parse('2026-01-31T09:30:00Z');
+const now = (): Date => new Date(nowMs);
+const ownerId = createId('user');
+
+beforeAll(async () => {
+  store = await sqlStores[1]!.open();
+  await store.database.prisma.user.create({ data: { id: ownerId, name: 'Alice' } });
+});
+afterAll(() => store.close());
+
+it('that a scratchpad exists is remembered for a second, and that it does not, never', async () => {
+  const { prisma } = store.database;
+  const identityPlane = createIdentityPlane({ prisma, now });
+  const threadId = createId('thread');
+  await prisma.thread.create({ data: { id: threadId, ownerId, metaData: {} } });
+  const { id } = await identityPlane.create(ownerId, threadId, {});
+  expect(await identityPlane.exists(ownerId, id)).toBe(true);
+  await store.psql(`DELETE FROM scratchpads WHERE id = '${id}'`);
+  nowMs += 999;
+  expect(await identityPlane.exists(ownerId, id)).toBe(true);
+  nowMs += 1;
+  expect(await identityPlane.exists(ownerId, id)).toBe(false);
+  await store.psql(
+    `INSERT INTO scratchpads (id, owner_id, thread_id, updated_at) VALUES ('${id}', '${ownerId}', '${threadId}', now())`,
+  );
+  expect(await identityPlane.exists(ownerId, id)).toBe(true);
+  // Another owner is never told of it, whatever is remembered.
+  expect(await identityPlane.exists(createId('user'), id)).toBe(false);
+});
+
+it('a key is remembered for a second, and one that is unknown, never', async () => {
+  const { prisma } = store.database;
+  const authentication = createAuthentication({
+    prisma,
+    administratorSecret: undefined,
+    countRequest: async () => {},
+    now,
+    logger: createLogger('silent'),
+  });
+  const secret = 'spk_of_this_test_0123456789';
+  const id = createId('apiKey');
+  await expect(authentication.authenticate(secret)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+  await prisma.apiKey.create({ data: { id, ownerId, name: 'key', prefix: 'spk_', secretHash: hashSecret(secret) } });
+  expect(await authentication.authenticate(secret)).toEqual({ kind: 'user', userId: ownerId, apiKeyId: id });
+  await store.psql(`UPDATE api_keys SET revoked_at = now() WHERE id = '${id}'`);
+  nowMs += 999;
+  expect(await authentication.identify(secret)).toMatchObject({ userId: ownerId });
+  nowMs += 1;
+  await expect(authentication.identify(secret)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+  await authentication.close();
+});
