@@ -107,7 +107,7 @@ export function createDomain(config: Config, { stores, hooks, now, logger, runRu
     identityPlane,
     dataPlane,
     eventPlane,
-    convergeNotebook: createNotebookConverger({ redis, limits: config }),
+    convergeNotebook: createNotebookConverger({ redis, limits: config, logger }),
     cancelRuns,
     purgeOwner,
     logger,

@@ -7,8 +7,8 @@ import type { ScratchpadChange } from './scratchpad-change.js';
 /** The author stays: it is a label. */
 export const entryWithoutRun = (entry: EntryState): EntryState => ({ ...entry, runId: null });
 
-export const readingWithoutRuns = (reading: PadReading): PadReading =>
-  reading.pages === undefined
+export const readingWithoutRuns = (reading: PadReading | Error): PadReading | Error =>
+  reading instanceof Error || reading.pages === undefined
     ? reading
     : {
         ...reading,

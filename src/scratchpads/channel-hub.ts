@@ -46,6 +46,7 @@ function guardClient({ subscriber, subscriberReady }: SubscriberAccess) {
         .finally(() => done(null));
     },
     unsubscribe(channel: string): void {
+      failures.delete(channel);
       // Without a connection there is nothing to undo: only open channels are subscribed to again.
       if (subscriber.status === 'ready') subscriber.unsubscribe(channel).catch(() => undefined);
     },
@@ -53,17 +54,14 @@ function guardClient({ subscriber, subscriberReady }: SubscriberAccess) {
   };
   return {
     client: guarded as unknown as RedisCommands,
-    takeFailure: (channel: string): unknown => {
-      const failure = failures.get(channel);
-      failures.delete(channel);
-      return failure;
-    },
+    /** Of the channel's last SUBSCRIBE, for everybody who shares it: it is forgotten with the last of them. */
+    failureOf: (channel: string): unknown => failures.get(channel),
   };
 }
 
 export function createChannelHub(access: SubscriberAccess, logger: Logger): ChannelHub {
   const { subscriber } = access;
-  const { client, takeFailure } = guardClient(access);
+  const { client, failureOf } = guardClient(access);
   const pubSub = new RedisPubSub({ subscriber: client, publisher: client });
   const listeners = new Map<string, ChannelListener>();
   let connections = 0;
@@ -101,7 +99,7 @@ export function createChannelHub(access: SubscriberAccess, logger: Logger): Chan
         if (listeners.get(channel) === listener) listeners.delete(channel);
         pubSub.unsubscribe(id);
       };
-      const failure = takeFailure(channel);
+      const failure = failureOf(channel);
       if (failure !== undefined) {
         stop();
         throw unavailable('Redis', failure);

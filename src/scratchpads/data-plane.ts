@@ -63,8 +63,10 @@ export interface DataPlane {
    */
   appendEntry(pad: PadAddress, entry: AppendEntry): Promise<{ entry: EntryState; position: number }>;
   clear(pad: PadAddress, scope: ClearScope, origin?: WriteOrigin): Promise<void>;
-  /** One round trip and one atomic step for all of them. */
+  /** One round trip and one atomic step for all of them. @throws Error for a state that another program has spoiled */
   read(reads: readonly PadRead[]): Promise<PadReading[]>;
+  /** The same, with an Error in the place of a state that another program has spoiled: the others are whole. */
+  readEach(reads: readonly PadRead[]): Promise<(PadReading | Error)[]>;
 }
 
 export interface DataPlaneLimits {
@@ -129,10 +131,17 @@ function firstResult(
   return { entry: { id, ...appended, createdAt: new Date(created_at), sequence }, position };
 }
 
+/** @throws the Error that stands in the place of a reading */
+export function unspoiled(reading: PadReading | Error): PadReading {
+  if (reading instanceof Error) throw reading;
+  return reading;
+}
+
 export function createDataPlane({ redis, limits }: { redis: RedisAccess; limits: DataPlaneLimits }): DataPlane {
   const append = defineScript(redis.commands, 'scratchpadAppend', appendScript);
   const set = defineScript(redis.commands, 'scratchpadSet', setScript);
   const clear = defineScript(redis.commands, 'scratchpadClear', clearScript);
+  const readEach = createPadReader({ redis, viewMaxBytes: limits.formattedViewMaxBytes });
 
   const keysFor = (pad: PadAddress, key?: string): string[] => {
     const keys = [contentKey(pad), entriesKey(pad), sequenceKey(pad), tombstoneKey(pad.scratchpadId)];
@@ -198,6 +207,7 @@ export function createDataPlane({ redis, limits }: { redis: RedisAccess; limits:
       if (reply[0] !== 'OK') throw toError(reply, limits);
     },
 
-    read: createPadReader({ redis, viewMaxBytes: limits.formattedViewMaxBytes }),
+    read: async (reads) => (await readEach(reads)).map(unspoiled),
+    readEach,
   };
 }

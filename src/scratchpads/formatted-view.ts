@@ -1,5 +1,5 @@
 // Both planes in one bounded text: what an agent reads.
-import { byteLength } from '../shared/text.js';
+import { byteLength, cutToBytes } from '../shared/text.js';
 import type { ContentState, EntryState } from './schemas.js';
 
 /** What the view is made of. */
@@ -32,15 +32,6 @@ const quote = (text: string): string =>
 /** A label on one line of ours, unmistakably a string. */
 const label = (text: string): string => JSON.stringify(text).replaceAll(/[\u0085\u2028\u2029]/g, ' ');
 
-/** The longest beginning of `text` that takes at most `maxBytes` and cuts no character in two. */
-function cut(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(text, 'utf8');
-  if (bytes.length <= maxBytes) return text;
-  let end = Math.max(maxBytes, 0);
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return bytes.toString('utf8', 0, end);
-}
-
 /** Quotes `text` within `maxBytes`, and says so when it was cut. */
 function quoteWithin(text: string, maxBytes: number): string {
   const whole = quote(text);
@@ -48,9 +39,9 @@ function quoteWithin(text: string, maxBytes: number): string {
   const note = (shown: string): string =>
     `(cut here: ${byteLength(text) - byteLength(shown)} more bytes are left out of this view)`;
   // The marks take bytes too: cut what was quoted, then count what was shown by what is left of the original.
-  const quoted = cut(whole, Math.max(maxBytes - byteLength(note('')) - 1, 2));
+  const quoted = cutToBytes(whole, Math.max(maxBytes - byteLength(note('')) - 1, 2));
   const shownBytes = byteLength(quoted) - 2 * quoted.split('\n').length;
-  return `${quoted}\n${note(cut(text, Math.max(shownBytes, 0)))}`;
+  return `${quoted}\n${note(cutToBytes(text, Math.max(shownBytes, 0)))}`;
 }
 
 const entryHead = (entry: EntryState, number: number): string => {

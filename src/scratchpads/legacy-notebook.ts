@@ -1,6 +1,7 @@
 // Legacy working state (one notebook for each thread) becomes a pad's content, exactly once; nothing writes the old key again.
-import { isStorableText, byteLength } from '../shared/text.js';
 import { notFound } from '../shared/errors.js';
+import type { Logger } from '../shared/logger.js';
+import { byteLength, cutToBytes, toStorableText } from '../shared/text.js';
 import { largestContentInEventBytes, type DataPlaneLimits } from './data-plane.js';
 import { askRedis, type RedisAccess } from './redis-access.js';
 import { legacyNotebook } from './schemas.js';
@@ -41,18 +42,26 @@ function readNotebook(raw: string): Notebook {
   const text = result.success ? result.data.content : raw;
   const writtenAtMs = Math.floor((result.data?.last_updated ?? NaN) * 1000);
   return {
-    text: isStorableText(text) ? text : text.replaceAll('\u0000', '\uFFFD').toWellFormed(),
+    text: toStorableText(text),
     writtenAtMs: writtenAtMs >= 0 && writtenAtMs < 253_402_300_800_000 ? writtenAtMs : undefined,
   };
 }
 
-export function createNotebookConverger({
-  redis,
-  limits,
-}: {
+/** The limit on contents holds for an old one as well: what is over it is cut, and the content says so. */
+function fit(text: string, maxBytes: number): string {
+  const bytes = byteLength(text);
+  if (bytes <= maxBytes) return text;
+  const note = `\n(cut here: the legacy notebook had ${bytes} bytes)`;
+  return cutToBytes(cutToBytes(text, maxBytes - byteLength(note)) + note, maxBytes);
+}
+
+interface Dependencies {
   redis: RedisAccess;
-  limits: Pick<DataPlaneLimits, 'scratchpadTtlSeconds'>;
-}): ConvergeNotebook {
+  limits: Pick<DataPlaneLimits, 'scratchpadTtlSeconds' | 'maxContentBytes'>;
+  logger: Pick<Logger, 'warn'>;
+}
+
+export function createNotebookConverger({ redis, limits, logger }: Dependencies): ConvergeNotebook {
   const converge = defineScript(redis.commands, 'scratchpadConverge', convergeScript);
 
   return async (pad, threadId) => {
@@ -61,7 +70,10 @@ export function createNotebookConverger({
     for (;;) {
       const raw = await askRedis(redis, () => redis.commands.get(notebookKey));
       if (raw === null) return;
-      const { text, writtenAtMs } = readNotebook(raw);
+      const { text: whole, writtenAtMs } = readNotebook(raw);
+      const text = fit(whole, limits.maxContentBytes);
+      if (text !== whole)
+        logger.warn({ ...pad, bytes: byteLength(whole) }, 'a legacy notebook is over MAX_CONTENT_BYTES: it is cut');
       const outcome = await askRedis(redis, () =>
         converge(keys, [
           eventChannel(pad),

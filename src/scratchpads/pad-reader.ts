@@ -1,5 +1,5 @@
 // Batched reads of working state: one script for any number of pads and wishes.
-import type { DomainError } from '../shared/errors.js';
+import { DomainError } from '../shared/errors.js';
 import type { Page, PageRequest } from '../shared/pagination.js';
 import { createEventCursorCodec } from './event-cursor.js';
 import { formatView } from './formatted-view.js';
@@ -96,11 +96,21 @@ function toReading(read: PadRead, reply: PadReply, viewMaxBytes: number): PadRea
   return reading;
 }
 
+/** What another program has put there is no reason to withhold what else was asked for. The text itself may not get into a log. */
+function toReadingOrError(read: PadRead, reply: PadReply, viewMaxBytes: number): PadReading | Error {
+  try {
+    return toReading(read, reply, viewMaxBytes);
+  } catch (error) {
+    if (error instanceof DomainError) return error;
+    return new Error(`Redis holds something under the keys of ${read.pad.scratchpadId} that is no scratchpad's state`);
+  }
+}
+
 /** @param viewMaxBytes bound of a formatted view */
 export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; viewMaxBytes: number }) {
   const run = defineScript(redis.commands, 'scratchpadRead', readScript);
 
-  return async (reads: readonly PadRead[]): Promise<PadReading[]> => {
+  return async (reads: readonly PadRead[]): Promise<(PadReading | Error)[]> => {
     if (reads.length === 0) return [];
     const keys = reads.flatMap(({ pad }) => [contentKey(pad), entriesKey(pad), sequenceKey(pad)]);
     const values = reads.flatMap((read) => [
@@ -111,6 +121,6 @@ export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; v
       ...(read.pages ?? []).flatMap(pageValues),
     ]);
     const replies = (await askRedis(redis, () => run(keys, values))) as PadReply[];
-    return reads.map((read, index) => toReading(read, replies[index]!, viewMaxBytes));
+    return reads.map((read, index) => toReadingOrError(read, replies[index]!, viewMaxBytes));
   };
 }

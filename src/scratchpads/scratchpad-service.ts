@@ -8,10 +8,19 @@ import { jsonObject, type JsonObject } from '../shared/json.js';
 import type { Logger } from '../shared/logger.js';
 import { storableText } from '../shared/text.js';
 import { changesWithoutRuns, entryWithoutRun, readingWithoutRuns } from './agent-view.js';
-import type { ContentState, DataPlane, EntryState, PadAddress, PadRead, PadReading } from './data-plane.js';
+import {
+  unspoiled,
+  type ContentState,
+  type DataPlane,
+  type EntryState,
+  type PadAddress,
+  type PadRead,
+  type PadReading,
+} from './data-plane.js';
 import type { EventPlane, ScratchpadChange } from './event-plane.js';
 import type { IdentityPlane } from './identity-plane.js';
 import type { ConvergeNotebook } from './legacy-notebook.js';
+import { createWaitingNotebooks } from './waiting-notebooks.js';
 
 const newPad = z.object({ threadId: z.string(), metaData: jsonObject.nullish() });
 const metaDataChange = z.object({ metaData: jsonObject });
@@ -83,9 +92,11 @@ export interface ScratchpadService {
 
   /**
    * Reads the working state of pads that were found through this service, all in one round trip and one atomic step.
-   * The readings come in the order of the reads.
+   * The readings come in the order of the reads. @throws Error for a state that another program has spoiled
    */
   read(principal: Principal, reads: readonly PadRead[]): Promise<PadReading[]>;
+  /** The same, with an Error in the place of a state that another program has spoiled: the others are whole. */
+  readEach(principal: Principal, reads: readonly PadRead[]): Promise<(PadReading | Error)[]>;
   /** Both planes in one bounded text: what an agent reads. */
   formattedView(principal: Principal, scratchpadId: string): Promise<string>;
   /**
@@ -114,6 +125,8 @@ interface Dependencies {
 export function createScratchpadService(dependencies: Dependencies): ScratchpadService {
   const { identityPlane, dataPlane, eventPlane, convergeNotebook, cancelRuns, purgeOwner, logger } = dependencies;
 
+  const waitingNotebooks = createWaitingNotebooks(convergeNotebook);
+
   /** The one check before every use of a pad: it is there, it is the principal's, and the principal may do this with it. */
   async function requirePad(principal: Principal, scratchpadId: string, action: PadAction): Promise<PadAddress> {
     const ownerId = ownerForPad(principal, scratchpadId, action);
@@ -126,12 +139,21 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     try {
       await convergeNotebook({ ownerId: pad.ownerId, scratchpadId: pad.id }, threadId);
     } catch (error) {
-      // The resource exists: with Redis away its legacy notebook waits for the next ensure, and the caller has its pad.
+      // The resource exists: with Redis away its legacy notebook waits, and the caller has its pad.
       if (!(error instanceof DomainError && error.code === 'UNAVAILABLE')) throw error;
+      waitingNotebooks.wait({ ownerId: pad.ownerId, scratchpadId: pad.id }, threadId);
       logger.warn({ error, threadId }, 'could not look for a legacy notebook');
     }
     return pad;
   }
+
+  const readEach: ScratchpadService['readEach'] = async (principal, reads) => {
+    for (const { pad } of reads) {
+      if (ownerForPad(principal, pad.scratchpadId, 'READ') !== pad.ownerId) throw notFound();
+    }
+    const readings = await dataPlane.readEach(reads);
+    return principal.kind === 'agent' ? readings.map(readingWithoutRuns) : readings;
+  };
 
   return {
     async find(principal, scratchpadId, query) {
@@ -200,6 +222,7 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       ownerForPad(principal, scratchpadId, 'REPLACE');
       const change = parseInput(contentChange, input);
       const pad = await requirePad(principal, scratchpadId, 'REPLACE');
+      await waitingNotebooks.settle(pad);
       return await dataPlane.setContent(pad, {
         text: change.text,
         expectedVersion: change.expectedVersion ?? undefined,
@@ -212,6 +235,7 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       ownerForPad(principal, scratchpadId, 'APPEND');
       const { content, idempotencyKey: key } = parseInput(newEntry, input);
       const pad = await requirePad(principal, scratchpadId, 'APPEND');
+      await waitingNotebooks.settle(pad);
       const isAgent = principal.kind === 'agent';
       const author = isAgent ? principal.name : origin.author;
       const entry = { content, idempotencyKey: key ?? undefined, ...origin, author };
@@ -220,16 +244,13 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     },
 
     async clear(principal, scratchpadId, scope, origin = {}) {
-      await dataPlane.clear(await requirePad(principal, scratchpadId, 'MANAGE'), scope, origin);
+      const pad = await requirePad(principal, scratchpadId, 'MANAGE');
+      await waitingNotebooks.settle(pad);
+      await dataPlane.clear(pad, scope, origin);
     },
 
-    async read(principal, reads) {
-      for (const { pad } of reads) {
-        if (ownerForPad(principal, pad.scratchpadId, 'READ') !== pad.ownerId) throw notFound();
-      }
-      const readings = await dataPlane.read(reads);
-      return principal.kind === 'agent' ? readings.map(readingWithoutRuns) : readings;
-    },
+    readEach,
+    read: async (principal, reads) => (await readEach(principal, reads)).map(unspoiled),
 
     async formattedView(principal, scratchpadId) {
       const pad = await requirePad(principal, scratchpadId, 'READ');

@@ -17,5 +17,14 @@ export const nameText = storableText
 /** The size that limits are about: bytes in UTF-8. */
 export const byteLength = (text: string): number => Buffer.byteLength(text, 'utf8');
 
+/** The longest beginning of `text` that takes at most `maxBytes` and cuts no character in two. */
+export function cutToBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text, 'utf8');
+  if (bytes.length <= maxBytes) return text;
+  let end = Math.max(maxBytes, 0);
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.toString('utf8', 0, end);
+}
+
 /** For text that nobody can be asked to correct (a model's, a web page's): what no store could keep exactly becomes U+FFFD. */
 export const toStorableText = (text: string): string => text.toWellFormed().replaceAll('\u0000', '\uFFFD');

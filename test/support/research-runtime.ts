@@ -110,7 +110,7 @@ export async function startResearchRuntime(): Promise<ResearchRuntime> {
         subscribe: () => Promise.reject(new Error('Nobody subscribes here.')),
         farewell: () => undefined,
       },
-      convergeNotebook: createNotebookConverger({ redis, limits }),
+      convergeNotebook: createNotebookConverger({ redis, limits, logger }),
       cancelRuns: async () => {},
       purgeOwner: async () => {},
       logger,

@@ -6,7 +6,7 @@ import { sequenceOf } from './lua.js';
  * ARGV  1 "now" (only where the state is), "start" (all of it) or "after" (what is beyond the position)
  *       2 entries number and 3 content number of the position  4 most rows  5 bytes of rows after which the page ends
  * Reply { "GONE" }   the pad was deleted
- *       { "AT", entries number, content number, expires_at in ms or "null", "1" when the state of the position has expired,
+ *       { "AT", entries number, content number, expires_at in ms or "null", "1" when the state of the position, and there was one, has expired,
  *         entries number and content number from which the page is told, number of a clear of the entries that is to be told or nil, the same of the content, rows, "1" when no rows are left,
  *         the content when it is to be told (only when no rows are left) or nil }
  *
@@ -27,6 +27,8 @@ if ARGV[1] == 'now' then return { 'AT', fields[1], fields[2], expires_at, '0', f
 local from_entries, from_content = tonumber(ARGV[2]), tonumber(ARGV[3])
 local seen = math.max(from_entries, from_content)
 local expired = seen > 0 and (seen <= born or math.max(entries, content) == 0)
+-- Only a clear of both planes leaves equal numbers: whoever has seen that knows of nothing that could have expired.
+local tells_expiry = expired and from_entries ~= from_content
 if expired or ARGV[1] == 'start' then from_entries, from_content = entries_cleared, content_cleared end
 
 local count = redis.call('LLEN', KEYS[2])
@@ -63,6 +65,6 @@ while position < count and #rows < tonumber(ARGV[4]) and bytes < tonumber(ARGV[5
 end
 local complete = position >= count
 local new_content = complete and from_content ~= content and content ~= content_cleared and redis.call('GET', KEYS[1])
-return { 'AT', fields[1], fields[2], expires_at, expired and '1' or '0', string.format('%.0f', from_entries),
+return { 'AT', fields[1], fields[2], expires_at, tells_expiry and '1' or '0', string.format('%.0f', from_entries),
   string.format('%.0f', from_content), clear_entries, clear_content, rows, complete and '1' or '0', new_content }
 `;

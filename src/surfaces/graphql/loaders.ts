@@ -14,14 +14,14 @@ export interface Loaders {
 }
 
 interface BatchedServices {
-  scratchpads: Pick<ScratchpadService, 'read'>;
+  scratchpads: Pick<ScratchpadService, 'readEach'>;
   messages: Pick<MessageService, 'countByThread'>;
   runs: Pick<RunService, 'countByThread'>;
 }
 
 export function createLoaders(services: BatchedServices, principal: Principal): Loaders {
   // Nothing is cached over a tick: a mutation followed by a query field in one operation must see its own write.
-  const pads = new DataLoader<PadRead, PadReading>((reads) => services.scratchpads.read(principal, reads), {
+  const pads = new DataLoader<PadRead, PadReading>((reads) => services.scratchpads.readEach(principal, reads), {
     cache: false,
   });
   const countsByThread = ({ countByThread }: Pick<MessageService, 'countByThread'>) =>

@@ -3,6 +3,7 @@ import { createServer, connect, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { openRedis } from '../../../src/infra/redis.js';
+import { createChannelHub } from '../../../src/scratchpads/channel-hub.js';
 import { createDataPlane } from '../../../src/scratchpads/data-plane.js';
 import { DomainError } from '../../../src/shared/errors.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
@@ -48,6 +49,38 @@ test('a command fails as UNAVAILABLE within two seconds when Redis is dead, and 
   const later = await timed(dataPlane.read([{ pad, content: true }]));
   expect(later).toMatchObject({ code: 'UNAVAILABLE' });
   expect(later.ms).toBeLessThan(50);
+});
+
+test('a subscription that fails is told to everybody who waits for it, and the next one begins anew', async () => {
+  const server = await start({ appendFsync: 'always' });
+  const { eventPlane, redis, dataPlane } = await open(server);
+  const pad = newPad();
+  await server.kill();
+  // They share one SUBSCRIBE: also whoever joins while the others are being told.
+  const channel = 'events:shared';
+  const hub = createChannelHub(redis, silent);
+  const listener = { onMessage: () => {}, onRestored: () => {} };
+  const joined: Promise<unknown>[] = [];
+  const first = hub.open(channel, listener);
+  first.catch(() => joined.push(hub.open(channel, listener)));
+  const outcomes = await Promise.all([first, hub.open(channel, listener), hub.open(channel, listener)].map(timed));
+  expect(outcomes.map(({ code }) => code)).toEqual(['UNAVAILABLE', 'UNAVAILABLE', 'UNAVAILABLE']);
+  expect(await Promise.all(joined.map(timed))).toMatchObject([{ code: 'UNAVAILABLE' }]);
+  await Promise.all(
+    [1, 2, 3].map(() => expect(eventPlane.subscribe(pad, {})).rejects.toMatchObject({ code: 'UNAVAILABLE' })),
+  );
+  await server.restart();
+  await until('Redis is back', () => redis.subscriber.status === 'ready' && redis.commands.status === 'ready');
+  const heard: unknown[] = [];
+  const stop = await hub.open(channel, { onMessage: (message) => heard.push(message), onRestored: () => {} });
+  await redis.commands.publish(channel, '1');
+  await until('it is heard', () => heard.length === 1);
+  stop();
+  hub.close();
+  const changes = await eventPlane.subscribe(pad, {});
+  await dataPlane.appendEntry(pad, { content: 'after' });
+  expect((await changes.next()).value).toMatchObject({ operation: 'APPEND' });
+  await changes.return?.();
 });
 
 test('a frozen Redis is given up after two seconds, and used again when it thaws', async () => {

@@ -308,6 +308,28 @@ describe('the end', () => {
     await short.close();
   });
 
+  test('a scratchpad that was cleared does not expire: whoever has seen the clear knows of nothing that could', async () => {
+    const pad = newPad();
+    const short = await openPlanes(server, { limits: { scratchpadTtlSeconds: 1 } });
+    const listener = listen(await reader.eventPlane.subscribe(pad, {}));
+    await short.dataPlane.appendEntry(pad, { content: 'x' });
+    await short.dataPlane.setContent(pad, { text: 'y' });
+    await short.dataPlane.clear(pad, 'ALL');
+    await until('the clear is told', () => listener.changes.length === 3);
+    const [append, , clear] = listener.changes;
+    const sequence = `sequence:${pad.ownerId}:${pad.scratchpadId}`;
+    await until('its bookkeeping is gone', async () => (await writer.redis.commands.exists(sequence)) === 0);
+    expect(await operationsOf(pad, clear!.cursor)).toEqual([]);
+    // Whoever has seen the state before the clear, is told.
+    expect(await operationsOf(pad, append!.cursor)).toEqual(['EXPIRE']);
+    await short.dataPlane.appendEntry(pad, { content: 'a new life' });
+    await until('the new life is told', () => listener.changes.length >= 4);
+    expect(listener.changes.map(({ operation }) => operation)).toEqual(['APPEND', 'UPDATE', 'CLEAR', 'APPEND']);
+    expect(await operationsOf(pad, clear!.cursor)).toEqual(['APPEND']);
+    await listener.stop();
+    await short.close();
+  });
+
   test('closing the plane completes every subscription and takes no new one', async () => {
     const closing = await openPlanes(server);
     const pads = [newPad(), newPad()];

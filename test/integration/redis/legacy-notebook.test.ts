@@ -5,7 +5,7 @@ import { createNotebookConverger } from '../../../src/scratchpads/legacy-noteboo
 import { createPadPurger } from '../../../src/scratchpads/pad-purger.js';
 import { createId } from '../../../src/shared/ids.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
-import { listen, newPad, openPlanes, until, type Planes } from './support.js';
+import { listen, newPad, openPlanes, silent, until, type Planes } from './support.js';
 
 let server: TestRedis;
 let admin: Redis;
@@ -21,8 +21,12 @@ afterAll(async () => {
   await server.stop();
 });
 
-const convergeIn = (index: number) =>
-  createNotebookConverger({ redis: processes[index]!.redis, limits: { scratchpadTtlSeconds: 100 } });
+const convergeIn = (index: number, maxContentBytes = 1_048_576) =>
+  createNotebookConverger({
+    redis: processes[index]!.redis,
+    limits: { scratchpadTtlSeconds: 100, maxContentBytes },
+    logger: silent,
+  });
 
 async function start(notebook?: string) {
   const threadId = createId('thread');
