@@ -1,8 +1,10 @@
 // The operator's commands: migrate, user, key, doctor. They use the same environment as the server. And research, for a person at a terminal.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { createApp } from './app.js';
 import { createGraphqlClient, endpointOf } from './client/graphql-client.js';
-import { ConfigurationError, readConfig } from './config.js';
+import { ConfigurationError, readConfig, type Config } from './config.js';
 import { createApiKeyService, type ApiKeyService } from './identity/api-key-service.js';
 import type { Principal } from './identity/principal.js';
 import { createUserService } from './identity/user-service.js';
@@ -28,8 +30,24 @@ const day = (date: Date | null): string => date?.toISOString() ?? '-';
 /** Who may reach this machine's environment acts for every user. */
 const onBehalfOf = (userId: string): Principal => ({ kind: 'user', userId, apiKeyId: 'cli' });
 
-async function withDatabase(action: (database: Database) => Promise<void>): Promise<void> {
-  const { stores, close } = await openDatabaseOnly(readConfig(process.env), { logger });
+/** There is one to open: a server's address, or an embedded one that was made before. */
+const hasDatabase = ({ databaseUrl, dataDirectory }: Config): boolean =>
+  databaseUrl !== undefined || existsSync(join(dataDirectory, 'postgres'));
+
+/** Whoever forgot DATABASE_URL would otherwise be shown a new, empty database as if it were theirs. @throws Error */
+function refuseMissingDatabase(config: Config): void {
+  if (hasDatabase(config)) return;
+  throw new Error(
+    `There is no embedded database under ${config.dataDirectory}: set DATABASE_URL (or DATA_DIR) to the one that you mean. ` +
+      'To make a new embedded one, run `cli migrate` or start the server.',
+  );
+}
+
+async function withDatabase(
+  action: (database: Database) => Promise<void>,
+  config = readConfig(process.env),
+): Promise<void> {
+  const { stores, close } = await openDatabaseOnly(config, { logger });
   try {
     await action(stores);
   } finally {
@@ -43,10 +61,12 @@ async function refuseDatabaseBehind(database: Database): Promise<void> {
 }
 
 async function withUpToDateDatabase(action: (database: Database) => Promise<void>): Promise<void> {
+  const config = readConfig(process.env);
+  refuseMissingDatabase(config);
   await withDatabase(async (database) => {
     await refuseDatabaseBehind(database);
     await action(database);
-  });
+  }, config);
 }
 
 // A running server notices within a second: its caches live no longer.
@@ -180,13 +200,16 @@ const program = new Command('cli').description('Operates a Scratchpad installati
 
 program
   .command('migrate')
-  .description('brings the database up to date')
-  .action(() =>
-    withDatabase(async (database) => {
+  .description('brings the database up to date; without DATABASE_URL, makes the embedded one when there is none')
+  .action(async () => {
+    const config = readConfig(process.env);
+    if (!hasDatabase(config))
+      print(`DATABASE_URL is not set: making an embedded database under ${config.dataDirectory}`);
+    await withDatabase(async (database) => {
       const { applied } = await applyMigrations(database, { logger });
       print(applied.length > 0 ? `applied ${applied.join(', ')}` : 'nothing to do: the database is up to date');
-    }),
-  );
+    }, config);
+  });
 
 const user = program.command('user').description('users, the tenants');
 user
@@ -266,7 +289,9 @@ program
   .description('looks for what Redis holds without a row in SQL; says nothing when all is well')
   .option('--fix', 'removes what it finds')
   .action(async ({ fix }: { fix?: boolean }) => {
-    const { stores, close } = await openStores(readConfig(process.env), { logger });
+    const config = readConfig(process.env);
+    refuseMissingDatabase(config);
+    const { stores, close } = await openStores(config, { logger });
     try {
       const { prisma } = stores.database;
       await refuseDatabaseBehind(stores.database);

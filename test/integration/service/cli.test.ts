@@ -1,6 +1,9 @@
 // The operator's commands, as an operator types them, beside a server that runs.
 import { execFile, spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startCluster, type Cluster, type ServerProcess } from '../../support/cluster.js';
@@ -294,3 +297,33 @@ async function starts(environment: Record<string, string>): Promise<void> {
   child.kill('SIGTERM');
   expect(await ended).toBe(0);
 }
+
+describe('without DATABASE_URL', () => {
+  it('no command makes a database that nobody asked for, and migrate says that it makes one', async () => {
+    const parent = await mkdtemp(join(tmpdir(), 'cli-'));
+    const environment = { DATABASE_URL: '', REDIS_URL: cluster.redis.url, DATA_DIR: join(parent, 'data') };
+    try {
+      for (const args of [
+        ['user', 'list'],
+        ['user', 'create', '--name', 'Ada'],
+        ['key', 'list'],
+        ['key', 'create', '--user', unknownUser, '--name', 'x'],
+        ['key', 'revoke', unknownKey],
+        ['doctor'],
+      ]) {
+        expect(
+          unclear(await cli(args, environment), /no embedded database under .*data/, /DATABASE_URL/),
+          args.join(' '),
+        ).toEqual([]);
+        expect(existsSync(environment.DATA_DIR)).toBe(false);
+      }
+      const migrated = await cli(['migrate'], environment);
+      expect(migrated).toMatchObject({ code: 0, stderr: '' });
+      expect(migrated.stdout).toContain(`making an embedded database under ${environment.DATA_DIR}`);
+      expect(await cli(['user', 'list'], environment)).toEqual({ code: 0, stdout: '', stderr: '' });
+      expect((await cli(['migrate'], environment)).stdout).not.toContain('making');
+    } finally {
+      await rm(parent, { recursive: true, force: true });
+    }
+  });
+});
