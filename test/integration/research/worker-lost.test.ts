@@ -98,6 +98,7 @@ test('SIGTERM: short runs end, the others are lost at once, waiting ones are lef
   const victim = await start(2);
   const [long, short] = [await service.startRun('delegate'), await service.startRun('sleep 1500')];
   await untilStatus(long, 'IN_PROGRESS');
+  await until('it has a worker', async () => (await workersOf(long))[0]?.status === 'IN_PROGRESS', 30_000);
   await untilStatus(short, 'IN_PROGRESS');
   const waiting = await service.startRun('sleep 1');
   const startedAt = Date.now();
