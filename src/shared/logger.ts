@@ -31,21 +31,21 @@ const clean = (fields: object): Record<string, unknown> => withoutSecrets(fields
  * next turn, before the process ends, and at once when it must end.
  */
 function createDestination(): DestinationStream & { flushSync(): void } {
-  const output = pino.destination({ dest: 1, sync: true, minLength: 8192 });
-  let isScheduled = false;
+  // Its own buffer is no help: emptying that also forces a file to the disk, and never returns once nobody reads the output any more.
+  const output = pino.destination({ dest: 1, sync: true });
+  let pending = '';
   let isUsed = false;
   const flushSync = (): void => {
-    isScheduled = false;
-    output.flushSync();
+    const lines = pending;
+    pending = '';
+    if (lines !== '') output.write(lines);
   };
   return {
     write(line) {
-      output.write(line);
-      if (isScheduled) return;
+      if (pending === '') setImmediate(flushSync);
+      pending += line;
       if (!isUsed) process.once('exit', flushSync);
       isUsed = true;
-      isScheduled = true;
-      setImmediate(flushSync);
     },
     flushSync,
   };

@@ -1,4 +1,7 @@
 // Logs are structured and carry no secrets, whatever a caller passes in.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createLogger } from '../../../src/shared/logger.js';
 
@@ -41,5 +44,45 @@ describe('the logger', () => {
     const { lines, logger } = record();
     logger.debug('details');
     expect(lines).toEqual([]);
+  });
+});
+
+describe('standard output', () => {
+  const start = (program: string) =>
+    spawn(
+      process.execPath,
+      [
+        '--import',
+        'tsx',
+        '--input-type=module',
+        '--eval',
+        `import { createLogger } from ${JSON.stringify(fileURLToPath(new URL('../../../src/shared/logger.ts', import.meta.url)))};
+         const logger = createLogger('info');
+         ${program}`,
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+  const read = async (child: ReturnType<typeof start>): Promise<string> => {
+    let text = '';
+    child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    await once(child, 'close');
+    return text;
+  };
+
+  it.each(['process.exit(3)', 'logger.fatal("last words")', 'throw new Error("a bug")', 'process.exitCode = 3'])(
+    'has every line in order when the process ends by %s',
+    async (end) => {
+      const child = start(`for (let line = 0; line < 100; line += 1) logger.info({ line }, 'x'); ${end}`);
+      const lines = (await read(child)).trim().split('\n').slice(0, 100);
+      expect(lines.map((line) => (JSON.parse(line) as { line: number }).line)).toEqual([...Array(100).keys()]);
+    },
+  );
+
+  it('that nobody reads any more does not hold the process up', async () => {
+    const child = start(`let line = 0;
+      setInterval(() => { logger.info({ line: (line += 1) }, 'x'); if (line === 100) process.exit(7); }, 5);`);
+    child.stdout.destroy();
+    const [code] = (await once(child, 'exit')) as [number];
+    expect(code).toBe(7);
   });
 });
