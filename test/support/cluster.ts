@@ -106,7 +106,11 @@ export async function startCluster(options: TestRedisOptions = {}): Promise<Clus
 async function untilItListens(child: ChildProcess): Promise<{ url: string; output: () => string }> {
   let text = '';
   const url = await new Promise<string>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`the server did not start:\n${text}`)), startLimitMs);
+    const timer = setTimeout(() => {
+      // Nobody else knows of it yet.
+      child.kill('SIGKILL');
+      reject(new Error(`the server did not start:\n${text}`));
+    }, startLimitMs);
     const read = (chunk: Buffer): void => {
       text += chunk.toString();
       const found = /"url":"([^"]+)","msg":"listening"/.exec(text)?.[1];
