@@ -162,7 +162,10 @@ async function subscribeAll(
           if (body.includes('connection_ack') || body.includes('"ready"')) acknowledge();
           else onEvent(self, body);
         });
-        if (hello) counter.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${hello.secret}` } }));
+        if (hello)
+          counter.send(
+            JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${hello.secret}` } }),
+          );
         await acknowledged;
         if (hello) {
           const payload = { query: document, variables: { id: hello.scratchpadId(begin + index) } };
@@ -190,16 +193,33 @@ async function main(): Promise<void> {
   };
   const program = [
     ...(values.heap ? ['--heapsnapshot-signal=SIGUSR2', '--diagnostic-dir=/tmp/fanout-heap'] : []),
-    ...(values.prof ? ['--cpu-prof', '--cpu-prof-dir=/tmp/fanout-prof'] : []), `${values.dist}/main.js`];
+    ...(values.prof ? ['--cpu-prof', '--cpu-prof-dir=/tmp/fanout-prof'] : []),
+    `${values.dist}/main.js`,
+  ];
   const running: Server[] = [];
   try {
     const ours = await start(program, environment);
     running.push(ours);
-    const user = (await post(ours.url, administratorSecret, 'mutation { createUser(input: { name: "bench" }) { secret } }', {})) as unknown as { createUser: { secret: string } };
+    const user = (await post(
+      ours.url,
+      administratorSecret,
+      'mutation { createUser(input: { name: "bench" }) { secret } }',
+      {},
+    )) as unknown as { createUser: { secret: string } };
     const { secret } = user.createUser;
     const createPad = async (): Promise<string> => {
-      const thread = (await post(ours.url, secret, 'mutation { createThread(input: {}) { thread { id } } }', {})) as unknown as { createThread: { thread: { id: string } } };
-      const pad = (await post(ours.url, secret, 'mutation ($id: ID!) { createScratchpad(input: { threadId: $id }) { scratchpad { id } } }', { id: thread.createThread.thread.id })) as unknown as { createScratchpad: { scratchpad: { id: string } } };
+      const thread = (await post(
+        ours.url,
+        secret,
+        'mutation { createThread(input: {}) { thread { id } } }',
+        {},
+      )) as unknown as { createThread: { thread: { id: string } } };
+      const pad = (await post(
+        ours.url,
+        secret,
+        'mutation ($id: ID!) { createScratchpad(input: { threadId: $id }) { scratchpad { id } } }',
+        { id: thread.createThread.thread.id },
+      )) as unknown as { createScratchpad: { scratchpad: { id: string } } };
       return pad.createScratchpad.scratchpad.id;
     };
     const padId = await createPad();
@@ -220,15 +240,33 @@ async function main(): Promise<void> {
             name === 'relay'
               ? async (index: number) => {
                   // As large as what a subscriber of ours gets.
-                  const entry = { id: 'entry_01HZZZZZZZZZZZZZZZZZZZZZZZ', content: content(index), author: null, createdAt: new Date().toISOString() };
-                  const event = { cursor: 'h7ox4mzvi9.0.abcdef', operation: 'APPEND', occurredAt: entry.createdAt, entry };
+                  const entry = {
+                    id: 'entry_01HZZZZZZZZZZZZZZZZZZZZZZZ',
+                    content: content(index),
+                    author: null,
+                    createdAt: new Date().toISOString(),
+                  };
+                  const event = {
+                    cursor: 'h7ox4mzvi9.0.abcdef',
+                    operation: 'APPEND',
+                    occurredAt: entry.createdAt,
+                    entry,
+                  };
                   const message = { id: '1', type: 'next', payload: { data: { scratchpadEvents: event } } };
-                  await publisher.multi().rpush('relay:list', JSON.stringify(entry)).publish('relay', JSON.stringify(message)).exec();
+                  await publisher
+                    .multi()
+                    .rpush('relay:list', JSON.stringify(entry))
+                    .publish('relay', JSON.stringify(message))
+                    .exec();
                 }
               : async (index: number) => {
                   for (let attempt = 0; attempt < 20; attempt += 1) {
                     try {
-                      return await post(ours.url, secret, appendDocument, { id: padId, content: content(index), key: `${round} ${index}` });
+                      return await post(ours.url, secret, appendDocument, {
+                        id: padId,
+                        content: content(index),
+                        key: `${round} ${index}`,
+                      });
                     } catch {
                       await sleep(200);
                     }
@@ -238,30 +276,46 @@ async function main(): Promise<void> {
           const seconds = round < 0 ? 3 : Number(values.seconds);
           const row = await measure(server, name === 'ours', append, seconds);
           if (round >= 0) rows[name]!.push(row);
-          if (round >= 0) console.log(name, JSON.stringify(row));
+          console.log(round, name, JSON.stringify(row));
         }
       }
       await publisher.quit();
-      const median = (name: string, key: string): number => quantile(rows[name]!.map((row) => row[key]!), 0.5);
+      const median = (name: string, key: string): number =>
+        quantile(
+          rows[name]!.map((row) => row[key]!),
+          0.5,
+        );
       if (!values.only) {
-        console.log(`ratio of deliveries per CPU second: ${(median('ours', 'perCpuSecond') / median('relay', 'perCpuSecond')).toFixed(2)}`);
+        console.log(
+          `ratio of deliveries per CPU second: ${(median('ours', 'perCpuSecond') / median('relay', 'perCpuSecond')).toFixed(2)}`,
+        );
         console.log(`ratio of p99: ${(median('ours', 'p99') / median('relay', 'p99')).toFixed(2)}`);
       }
     }
 
-    async function measure(server: Server, isOurs: boolean, append: (index: number) => Promise<unknown>, seconds: number) {
+    async function measure(
+      server: Server,
+      isOurs: boolean,
+      append: (index: number) => Promise<unknown>,
+      seconds: number,
+    ) {
       const count = Number(values.subscribers);
       const intervalMs = 1000 / Number(values.rate);
       const sentAt: number[] = [];
       const samples: number[] = [];
       const bodies: string[] = [];
       let reference: Counter | undefined;
-      const counters = await subscribeAll(server.url, count, isOurs ? { secret, scratchpadId: () => padId } : undefined, (counter, body) => {
-        samples.push(performance.now() - sentAt[counter.messages]!);
-        counter.messages += 1;
-        if (body.includes('"errors"')) console.error(body.toString('utf8'));
-        if (counter === reference) bodies.push(body.toString('utf8'));
-      });
+      const counters = await subscribeAll(
+        server.url,
+        count,
+        isOurs ? { secret, scratchpadId: () => padId } : undefined,
+        (counter, body) => {
+          samples.push(performance.now() - sentAt[counter.messages]!);
+          counter.messages += 1;
+          if (body.includes('"errors"')) console.error(body.toString('utf8'));
+          if (counter === reference) bodies.push(body.toString('utf8'));
+        },
+      );
       reference = counters[Math.floor(count / 2)];
       if (isOurs) await untilOpen(server, count);
       await sleep(1000);
@@ -275,13 +329,27 @@ async function main(): Promise<void> {
         appends.push(append(index));
       }
       await Promise.all(appends);
-      const deadline = performance.now() + 90_000;
-      while (counters.some(({ messages }) => messages < sentAt.length) && performance.now() < deadline) await sleep(20);
+      // Looks without progress, not time: a machine that stands still is no loss.
+      for (
+        let looks = 0, before = -1;
+        looks < 1000 && counters.some(({ messages }) => messages < sentAt.length);
+        looks += 1
+      ) {
+        await sleep(20);
+        if (samples.length !== before) looks = 0;
+        before = samples.length;
+      }
       const tookMs = performance.now() - begin;
       const cpu = cpuSeconds(server.pid) - cpuBefore;
-      for (const { messages } of counters) if (messages !== sentAt.length) throw new Error(`${messages} of ${sentAt.length}`);
+      if (counters.some(({ messages }) => messages !== sentAt.length)) {
+        const counts = new Map<number, number>();
+        for (const { messages } of counters) counts.set(messages, (counts.get(messages) ?? 0) + 1);
+        throw new Error(
+          `${isOurs ? 'ours' : 'relay'}: ${JSON.stringify([...counts])} of ${sentAt.length}; closed ${counters.filter(({ socket }) => socket.destroyed || socket.readableEnded).length}; cpu ${cpuSeconds(server.pid) - cpuBefore}`,
+        );
+      }
       const order = bodies.map((body) => Number(/"content":"(\d+) /.exec(body)?.[1]));
-      if (order.length !== sentAt.length || (new Set(order).size !== order.length)) throw new Error('bodies are wrong');
+      if (order.length !== sentAt.length || new Set(order).size !== order.length) throw new Error('bodies are wrong');
       for (const { socket } of counters) socket.destroy();
       await sleep(500);
       return {
@@ -325,14 +393,22 @@ async function main(): Promise<void> {
       for (let generation = 0; generation < (values.heap ? 1 : 2); generation += 1) {
         await settle();
         const before = { rss: rssBytes(ours.pid), ...(await heap()) };
-        const counters = await subscribeAll(ours.url, count, { secret, scratchpadId: (index) => pads[index % pads.length]! }, () => undefined);
+        const counters = await subscribeAll(
+          ours.url,
+          count,
+          { secret, scratchpadId: (index) => pads[index % pads.length]! },
+          () => undefined,
+        );
         await settle();
         const after = { rss: rssBytes(ours.pid), ...(await heap()) };
         const cpuBefore = cpuSeconds(ours.pid);
         await sleep(values.heap ? 100 : 24_000);
         const cpu = (cpuSeconds(ours.pid) - cpuBefore) / 24;
-        const each = (key: 'rss' | 'heap' | 'external'): string => ((after[key] - before[key]) / count / 1024).toFixed(1);
-        console.log(`${count} idle: rss ${each('rss')} KB, heap ${each('heap')} KB, external ${each('external')} KB each; CPU ${(cpu * 100).toFixed(2)} %`);
+        const each = (key: 'rss' | 'heap' | 'external'): string =>
+          ((after[key] - before[key]) / count / 1024).toFixed(1);
+        console.log(
+          `${count} idle: rss ${each('rss')} KB, heap ${each('heap')} KB, external ${each('external')} KB each; CPU ${(cpu * 100).toFixed(2)} %`,
+        );
         for (const { socket } of counters) socket.destroy();
         await sleep(1000);
       }
@@ -342,11 +418,18 @@ async function main(): Promise<void> {
       const second = await start([`${values.dist}/main.js`], environment);
       running.push(second);
       const publisher = new Redis(redisServer.url);
-      const rawSubscriber = spawn(process.execPath, ['-e', `
+      const rawSubscriber = spawn(
+        process.execPath,
+        [
+          '-e',
+          `
         const { Redis } = require('ioredis'); const s = new Redis(${JSON.stringify(redisServer.url)});
         const back = new Redis(${JSON.stringify(redisServer.url)});
         s.subscribe('raw').then(() => console.log('ready'));
-        s.on('message', (_c, m) => process.stdout.write(m + '\\n'));`], { stdio: ['ignore', 'pipe', 'inherit'] });
+        s.on('message', (_c, m) => process.stdout.write(m + '\\n'));`,
+        ],
+        { stdio: ['ignore', 'pipe', 'inherit'] },
+      );
       let onRaw: (text: string) => void = () => undefined;
       rawSubscriber.stdout.on('data', (chunk: Buffer) => onRaw(chunk.toString()));
       await new Promise<void>((resolve) => (onRaw = () => resolve()));
@@ -361,7 +444,10 @@ async function main(): Promise<void> {
             onRaw = () => resolve();
             onEvent = () => resolve();
           });
-          const sent = name === 'raw' ? publisher.publish('raw', content(index)) : post(ours.url, secret, appendDocument, { id: padId, content: content(index) });
+          const sent =
+            name === 'raw'
+              ? publisher.publish('raw', content(index))
+              : post(ours.url, secret, appendDocument, { id: padId, content: content(index) });
           await told;
           if (index >= 50) rows[name].push(performance.now() - begin);
           await sent;
@@ -369,7 +455,9 @@ async function main(): Promise<void> {
         }
       }
       for (const name of ['raw', 'ours'] as const)
-        console.log(`${name}: p50 ${quantile(rows[name], 0.5).toFixed(2)} ms, p99 ${quantile(rows[name], 0.99).toFixed(2)} ms`);
+        console.log(
+          `${name}: p50 ${quantile(rows[name], 0.5).toFixed(2)} ms, p99 ${quantile(rows[name], 0.99).toFixed(2)} ms`,
+        );
       rawSubscriber.kill();
       await publisher.quit();
     }

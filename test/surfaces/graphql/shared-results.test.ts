@@ -45,7 +45,7 @@ function watched(source: Changes, views: WeakMap<object, Change>): Changes {
   return {
     async next() {
       const step = await source.next();
-      return step.done ? step : { done: false, value: viewOf(step.value as Change) };
+      return step.done ? step : { done: false, value: viewOf(step.value) };
     },
     return: () => source.return?.(),
     ...(isShared && shared.divert && { divert: (take: Take) => shared.divert?.((change) => take(viewOf(change))) }),
