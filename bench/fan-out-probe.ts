@@ -4,12 +4,14 @@ import { Redis } from 'ioredis';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { WebSocketServer, type WebSocket } from 'ws';
+import { open, type Counter } from './frame-counter.js';
 import { startOwnPostgres } from '../test/support/postgres.js';
 import { startRedis } from '../test/support/redis.js';
 
@@ -21,13 +23,12 @@ const { values, positionals } = parseArgs({
     subscribers: { type: 'string', default: '1000' },
     rate: { type: 'string', default: '50' },
     'own-ids': { type: 'boolean', default: false },
-    dist: { type: 'string', default: 'dist' },
     only: { type: 'string' },
-    prof: { type: 'boolean', default: false },
     heap: { type: 'boolean', default: false },
   },
 });
 const mode = positionals[0] ?? 'fan-out';
+const snapshotDirectory = join(tmpdir(), 'fan-out-heap');
 const administratorSecret = 'administrator-secret-of-the-bench';
 
 interface Server {
@@ -59,74 +60,6 @@ const cpuSeconds = (pid: number): number => {
 };
 const rssBytes = (pid: number): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
-
-/** A WebSocket client that does no more than count frames. */
-interface Counter {
-  socket: Socket;
-  messages: number;
-  first: string | undefined;
-  send(text: string): void;
-}
-
-const maskedFrame = (text: string): Buffer => {
-  const body = Buffer.from(text);
-  const head =
-    body.length < 126
-      ? Buffer.from([0x81, 0x80 | body.length, 0, 0, 0, 0])
-      : Buffer.from([0x81, 0xfe, body.length >> 8, body.length & 255, 0, 0, 0, 0]);
-  return Buffer.concat([head, body]);
-};
-
-async function open(url: string, onMessage: (counter: Counter, body: Buffer) => void): Promise<Counter> {
-  const { port } = new URL(url);
-  const socket = connect(Number(port), '127.0.0.1');
-  socket.setNoDelay(true);
-  socket.on('error', () => undefined);
-  const counter: Counter = {
-    socket,
-    messages: 0,
-    first: undefined,
-    send: (text) => void socket.write(maskedFrame(text)),
-  };
-  socket.write(
-    `GET /graphql HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n`,
-  );
-  let rest: Buffer = Buffer.alloc(0);
-  let isOpen = false;
-  await new Promise<void>((resolve) => {
-    socket.on('data', (chunk) => {
-      let data = rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk;
-      if (!isOpen) {
-        const end = data.indexOf('\r\n\r\n');
-        if (end < 0) {
-          rest = data;
-          return;
-        }
-        isOpen = true;
-        data = data.subarray(end + 4);
-        resolve();
-      }
-      while (data.length >= 2) {
-        let length = data[1]! & 127;
-        let head = 2;
-        if (length === 126) {
-          if (data.length < 4) break;
-          length = data.readUInt16BE(2);
-          head = 4;
-        } else if (length === 127) {
-          if (data.length < 10) break;
-          length = Number(data.readBigUInt64BE(2));
-          head = 10;
-        }
-        if (data.length < head + length) break;
-        if ((data[0]! & 15) === 1) onMessage(counter, data.subarray(head, head + length));
-        data = data.subarray(head + length);
-      }
-      rest = data;
-    });
-  });
-  return counter;
-}
 
 async function post(url: string, secret: string, query: string, variables: object): Promise<Record<string, never>> {
   const response = await fetch(`${url}/graphql`, {
@@ -191,11 +124,8 @@ async function main(): Promise<void> {
     REDIS_URL: redisServer.url,
     ADMIN_API_KEY: administratorSecret,
   };
-  const program = [
-    ...(values.heap ? ['--heapsnapshot-signal=SIGUSR2', '--diagnostic-dir=/tmp/fanout-heap'] : []),
-    ...(values.prof ? ['--cpu-prof', '--cpu-prof-dir=/tmp/fanout-prof'] : []),
-    `${values.dist}/main.js`,
-  ];
+  const snapshots = ['--heapsnapshot-signal=SIGUSR2', `--diagnostic-dir=${snapshotDirectory}`];
+  const program = [...(values.heap ? snapshots : []), 'dist/main.js'];
   const running: Server[] = [];
   try {
     const ours = await start(program, environment);
@@ -384,9 +314,10 @@ async function main(): Promise<void> {
       const settle = async (): Promise<void> => {
         await sleep(1000);
         if (!values.heap) return;
-        const known = readdirSync('/tmp/fanout-heap').length;
+        mkdirSync(snapshotDirectory, { recursive: true });
+        const known = readdirSync(snapshotDirectory).length;
         ours.child.kill('SIGUSR2');
-        while (readdirSync('/tmp/fanout-heap').length === known) await sleep(200);
+        while (readdirSync(snapshotDirectory).length === known) await sleep(200);
         await fetch(`${ours.url}/livez`); // answered behind the snapshot
       };
       // A first generation of subscribers brings the process to its working size.
@@ -415,7 +346,7 @@ async function main(): Promise<void> {
     }
 
     async function delivery(): Promise<void> {
-      const second = await start([`${values.dist}/main.js`], environment);
+      const second = await start(['dist/main.js'], environment);
       running.push(second);
       const publisher = new Redis(redisServer.url);
       const rawSubscriber = spawn(
@@ -424,7 +355,6 @@ async function main(): Promise<void> {
           '-e',
           `
         const { Redis } = require('ioredis'); const s = new Redis(${JSON.stringify(redisServer.url)});
-        const back = new Redis(${JSON.stringify(redisServer.url)});
         s.subscribe('raw').then(() => console.log('ready'));
         s.on('message', (_c, m) => process.stdout.write(m + '\\n'));`,
         ],
