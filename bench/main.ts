@@ -48,6 +48,13 @@ const machine = {
 const startedAt = performance.now();
 const rows: Row[] = [];
 const profile = options['cpu-prof'];
+const minutes = (): number => Math.round((performance.now() - startedAt) / 6000) / 10;
+async function save(): Promise<void> {
+  const judged = rows.map((row) => ({ ...row, met: isMet(row) }));
+  await mkdir(dirname(options.json), { recursive: true });
+  await writeFile(options.json, `${JSON.stringify({ machine, plan, minutes: minutes(), rows: judged }, null, 2)}\n`);
+}
+
 for (const name of options.only) {
   const measure = measurements[name];
   if (!measure) throw new Error(`There is no measurement named ${name}: ${Object.keys(measurements).join(', ')}`);
@@ -56,17 +63,11 @@ for (const name of options.only) {
   const world = await createWorld(profile === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', resolve(profile)]);
   try {
     rows.push(...(await measure(world, plan)));
+    // After each, so that an interrupted run has something to show.
+    await save();
   } finally {
     await world.close();
   }
 }
-const minutes = (performance.now() - startedAt) / 60_000;
-await mkdir(dirname(options.json), { recursive: true });
-await writeFile(
-  options.json,
-  `${JSON.stringify({ machine, plan, minutes, rows: rows.map((row) => ({ ...row, met: isMet(row) })) }, null, 2)}\n`,
-);
 process.stdout.write(`${formatTable(rows)}\n`);
-say(
-  `${machine.processor}, ${machine.cores} cores, Node ${machine.node}; ${minutes.toFixed(1)} minutes; ${options.json}`,
-);
+say(`${machine.processor}, ${machine.cores} cores, Node ${machine.node}; ${minutes()} minutes; ${options.json}`);
