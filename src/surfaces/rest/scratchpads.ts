@@ -41,7 +41,9 @@ const scratchpadDeleted = z
   .strictObject({ id: z.string(), object: z.literal('scratchpad.deleted'), deleted: z.literal(true) })
   .openapi('ScratchpadDeleted');
 
-const newScratchpad = z.strictObject({ thread_id: z.string() }).openapi('ScratchpadCreate');
+const newScratchpad = z
+  .strictObject({ thread_id: z.string(), meta_data: optionalMetaDataInput })
+  .openapi('ScratchpadCreate');
 const scratchpadChange = z
   .strictObject({
     meta_data: optionalMetaDataInput,
@@ -130,7 +132,8 @@ const deleteScratchpad = createRoute({
 export function addScratchpads(router: RestRouter, scratchpads: ScratchpadService): void {
   router.openapi(createScratchpad, async (c) => {
     const { principal } = c.env;
-    const created = await scratchpads.create(principal, { threadId: c.req.valid('json').thread_id });
+    const { thread_id: threadId, meta_data: metaData } = c.req.valid('json');
+    const created = await scratchpads.create(principal, { threadId, metaData });
     return c.json(present(created, principal), 201, { location: `/v1/scratchpads/${created.id}` });
   });
 

@@ -263,6 +263,8 @@ describe('scratchpads', () => {
     expect(await rest.take('GET', `/v1/threads/${threadId}/scratchpad`)).toEqual(created.body);
     const second = await rest.send('POST', '/v1/scratchpads', { body: { thread_id: threadId } });
     expect([second.status, second.body.code]).toEqual([409, 'CONFLICT']);
+    const labelled = { thread_id: await newThread(rest), meta_data: { team: 'north' } };
+    expect(await rest.take('POST', '/v1/scratchpads', labelled)).toMatchObject(labelled);
   });
 
   it('are listed, changed and deleted', async () => {
