@@ -128,7 +128,10 @@ export function createGraphqlClient(options: GraphqlClientOptions): GraphqlClien
     const body = encode(document, variables);
     observe?.sent?.(document, variables);
     const headers = { 'content-type': 'application/json', accept, authorization };
-    return send(endpoint, { method: 'POST', headers, body, signal });
+    return send(endpoint, { method: 'POST', headers, body, signal }).catch((error: unknown) => {
+      if (signal.aborted) throw error;
+      throw new ScratchpadError('CONNECTION_FAILED', `No server answers at ${endpoint}.`, {}, { cause: error });
+    });
   }
 
   function detailsOf({ status, headers }: Response) {
@@ -166,10 +169,9 @@ export function createGraphqlClient(options: GraphqlClientOptions): GraphqlClien
   function explain(error: unknown, fuse: Fuse, signal: AbortSignal | undefined) {
     if (signal?.aborted) return aborted(signal);
     if (error instanceof ScratchpadError) return error;
-    const [code, what]: [ErrorCode, string] = fuse.isTimeUp()
-      ? ['TIMEOUT', 'does not answer in time']
-      : ['CONNECTION_FAILED', 'cannot be reached, or the connection broke'];
-    return new ScratchpadError(code, `${endpoint} ${what}.`, {}, { cause: error });
+    return fuse.isTimeUp()
+      ? new ScratchpadError('TIMEOUT', `${endpoint} did not answer in time.`, {}, { cause: error })
+      : new ScratchpadError('CONNECTION_FAILED', `The connection to ${endpoint} broke.`, {}, { cause: error });
   }
 
   async function attempt<Data>(document: string, variables: object, signal: AbortSignal | undefined): Promise<Data> {

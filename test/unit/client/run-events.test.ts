@@ -41,7 +41,7 @@ async function serve(
     (answers[cursors.length - 1] ?? answers.at(-1))?.(response, asked);
   };
   server = await startLoopbackServer((request, response) => void handle(request, response));
-  return { client: createGraphqlClient({ url: server.url, key: 'k', silenceLimitMs: 300 }), cursors };
+  return { client: createGraphqlClient({ url: server.url, key: 'k', silenceLimitMs: 1500 }), cursors };
 }
 
 const head = (response: ServerResponse): ServerResponse =>
