@@ -136,7 +136,7 @@ describe('cli research against a running server', () => {
     expect((await startCli([question, '--url', 'ftp://host']).ended).progress).toContain('http://127.0.0.1:4000');
     const away = await startCli([question, '--url', 'http://127.0.0.1:9', '--key', 'k']).ended;
     expect(away).toMatchObject({ code: 1 });
-    expect(away.progress).toContain('http://127.0.0.1:9/graphql cannot be reached');
+    expect(away.progress).toContain('No server answers at http://127.0.0.1:9/graphql');
   }, 60_000);
 });
 
