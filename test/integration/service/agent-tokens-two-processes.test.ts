@@ -79,9 +79,12 @@ it('by its expiry, and not before', async () => {
   const expiresAt = new Date(Date.now() + 10_000);
   const { secret } = await createToken(owner, pad, 'WORKER', { expiresAt });
   const agent = await arrive(secret, pad);
-  while (Date.now() < expiresAt.getTime() - 500) {
-    expect((await agent.rest.send('GET', `/v1/scratchpads/${pad}/content`)).status).toBe(200);
-    expect(agent.subscribers.map(({ isOver }) => isOver)).toEqual([false, false]);
+  for (;;) {
+    const { status } = await agent.rest.send('GET', `/v1/scratchpads/${pad}/content`);
+    const areOver = agent.subscribers.map(({ isOver }) => isOver);
+    // What came back in time was answered in time.
+    if (Date.now() >= expiresAt.getTime()) break;
+    expect([status, ...areOver]).toEqual([200, false, false]);
   }
   await untilShutOut(agent, pad, expiresAt.getTime());
   for (const { errors } of agent.subscribers) {
