@@ -1,10 +1,10 @@
 // Subscriptions against a bare ws and ioredis relay: fan-out, idle memory, delivery over two processes.
 //   npx tsx bench/fan-out-probe.ts fan-out|idle|delivery [--rounds 3] [--seconds 8] [--subscribers 1000] [--own-ids]
 import { Redis } from 'ioredis';
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { open, type Counter } from './frame-counter.js';
+import { cpuSeconds, rssBytes, start, type Server } from './measured-process.js';
 import { startOwnPostgres } from '../test/support/postgres.js';
 import { startRedis } from '../test/support/redis.js';
 
@@ -30,36 +31,6 @@ const { values, positionals } = parseArgs({
 const mode = positionals[0] ?? 'fan-out';
 const snapshotDirectory = join(tmpdir(), 'fan-out-heap');
 const administratorSecret = 'administrator-secret-of-the-bench';
-
-interface Server {
-  url: string;
-  pid: number;
-  child: ChildProcess;
-}
-
-async function start(args: string[], environment: Record<string, string> = {}): Promise<Server> {
-  const child = spawn(process.execPath, args, {
-    env: { PATH: process.env['PATH'], NODE_ENV: 'production', ...environment },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let text = '';
-  const url = await new Promise<string>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`ended with ${code}: ${text}`)));
-    child.stdout.on('data', (chunk: Buffer) => {
-      if (text.length < 10_000) text += chunk.toString();
-      const found = /"url":"([^"]+)","msg":"listening"/.exec(text)?.[1];
-      if (found) resolve(found);
-    });
-  });
-  return { url, pid: child.pid!, child };
-}
-
-const cpuSeconds = (pid: number): number => {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-};
-const rssBytes = (pid: number): number =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
 
 async function post(url: string, secret: string, query: string, variables: object): Promise<Record<string, never>> {
   const response = await fetch(`${url}/graphql`, {
