@@ -289,7 +289,9 @@ async function main(): Promise<void> {
         const known = readdirSync(snapshotDirectory).length;
         ours.child.kill('SIGUSR2');
         while (readdirSync(snapshotDirectory).length === known) await sleep(200);
-        await fetch(`${ours.url}/livez`); // answered behind the snapshot
+        // Answered behind the snapshot; a connection that waited for longer than the server's limits is reset.
+        await fetch(`${ours.url}/livez`).catch(() => undefined);
+        await sleep(2000);
       };
       // A first generation of subscribers brings the process to its working size.
       for (let generation = 0; generation < (values.heap ? 1 : 2); generation += 1) {
