@@ -351,12 +351,11 @@ async function main(): Promise<void> {
             name === 'raw'
               ? publisher.publish('raw', content(index))
               : post(ours.url, secret, appendDocument, { id: padId, content: content(index) });
-          const answered = sent.then(() => {
-            if (name === 'ours' && index >= 50) rows.answer.push(performance.now() - begin);
-          });
+          const answered = sent.then(() => performance.now() - begin);
           await told;
           if (index >= 50) rows[name].push(performance.now() - begin);
-          await answered;
+          const answerMs = await answered;
+          if (name === 'ours' && index >= 50) rows.answer.push(answerMs);
           await sleep(15);
         }
       }
