@@ -31,13 +31,20 @@ export interface ErrorScope {
   logger: Logger;
 }
 
-/** Its logger is made when there is something to log: one each for all that is open would be most of what it costs. */
-export const errorScope = (requestId: string, logger: Logger): ErrorScope => ({
-  requestId,
+interface LazyScope extends ErrorScope {
+  readonly parent: Logger;
+}
+
+// On a prototype: an accessor in an object literal makes every such object a dictionary.
+const lazyLogger: Pick<ErrorScope, 'logger'> & ThisType<LazyScope> = {
   get logger() {
-    return logger.child({ requestId });
+    return this.parent.child({ requestId: this.requestId });
   },
-});
+};
+
+/** A scope whose logger is made when there is something to log: one each for all that is open would be much of what it costs. */
+export const errorScope = (requestId: string, parent: Logger): ErrorScope =>
+  Object.assign(Object.create(lazyLogger) as ErrorScope, { requestId, parent });
 
 /** Turns what a store throws into a DomainError, and leaves everything else as it is. */
 export type TranslateError = (error: unknown) => unknown;

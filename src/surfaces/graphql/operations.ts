@@ -68,6 +68,7 @@ export function createOperations(dependencies: Dependencies): Operations {
         countClosed();
       },
       onDeliver: () => metrics.eventDelivered(transport),
+      present: (result) => presentResult(result, caller, translateError),
       describeFailure: (error) => ({ errors: [toGraphqlError(error, caller, translateError)] }),
     });
     open.add(subscription);
@@ -89,7 +90,7 @@ export function createOperations(dependencies: Dependencies): Operations {
       try {
         const result = await pipeline.run(operation, () => createContext(caller.principal, caller.requestId));
         if (!(Symbol.asyncIterator in result)) return presentResult(result, caller, translateError);
-        return guard(mapResults(result, caller), caller);
+        return guard(result, caller);
       } catch (error) {
         return { errors: [toGraphqlError(error, caller, translateError)] };
       }
@@ -102,18 +103,4 @@ export function createOperations(dependencies: Dependencies): Operations {
       for (const subscription of open) subscription.end();
     },
   };
-
-  function mapResults(results: ResultStream, caller: Caller): ResultStream {
-    return {
-      ...(results.divert && { divert: results.divert }),
-      async next() {
-        const step = await results.next();
-        return step.done ? step : { done: false, value: presentResult(step.value, caller, translateError) };
-      },
-      return: () => results.return?.() ?? Promise.resolve({ done: true, value: undefined }),
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
-  }
 }

@@ -15,6 +15,8 @@ interface Dependencies {
   /** Called once, when it is over for whatever reason. */
   onClose: () => void;
   onDeliver: () => void;
+  /** What the source says, fit for the client. */
+  present: (result: ExecutionResult) => ExecutionResult;
   /** The last result of a source that failed. */
   describeFailure: (error: unknown) => ExecutionResult;
 }
@@ -27,7 +29,13 @@ const done: Step = { done: true, value: undefined };
  * Wraps a source of results. It pulls only when it is asked, so what slows the consumer down slows the source down. A source
  * that fails, or `end(result)`, becomes one last result and then the end: consumers never see an exception.
  */
-export function openSubscription({ source, onClose, onDeliver, describeFailure }: Dependencies): OpenSubscription {
+export function openSubscription({
+  source,
+  onClose,
+  onDeliver,
+  present,
+  describeFailure,
+}: Dependencies): OpenSubscription {
   let lastResult: ExecutionResult | undefined;
   let closed = false;
   /** Wakes a consumer that waits for the source: a source that waits inside may never answer a return(). */
@@ -67,7 +75,7 @@ export function openSubscription({ source, onClose, onDeliver, describeFailure }
         return;
       }
       wake = undefined;
-      resolve(deliver(step.value));
+      resolve(deliver(present(step.value)));
     } catch (error) {
       if (!closed) close(false, describeFailure(error));
     }
