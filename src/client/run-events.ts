@@ -28,8 +28,7 @@ export async function fetchRun(client: GraphqlClient, runId: string, options?: C
   return run;
 }
 
-export const hasEnded = ({ status }: Pick<RunResult, 'status'>): boolean =>
-  status !== 'QUEUED' && status !== 'IN_PROGRESS';
+const hasEnded = ({ status }: Pick<RunResult, 'status'>): boolean => status !== 'QUEUED' && status !== 'IN_PROGRESS';
 
 export interface ResearchWishes {
   model?: string | undefined;

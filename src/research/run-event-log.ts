@@ -49,7 +49,7 @@ const tombstoneSeconds = 3600;
 const states = { NONE: 'none', MORE: 'more', OPEN: 'open', ENDED: 'ended' } as const;
 
 /** Whether it is the last one in the stream of this run. */
-export const isEndOf = (runId: string, event: NewRunEvent): boolean =>
+const isEndOf = (runId: string, event: NewRunEvent): boolean =>
   event.type === 'status' && event.phase === 'FINISHED' && event.originRunId === runId;
 
 export function createRunEventLog(redis: RedisAccess, { activeMs, endedMs }: Lifetimes): RunEventLog {

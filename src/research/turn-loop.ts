@@ -137,7 +137,7 @@ export async function runTurnLoop(options: TurnLoopOptions): Promise<LoopOutcome
 }
 
 /** Answers what a run that died left unanswered, so that the conversation can be read, and continued. */
-export async function closeOpenCalls(conversation: ConversationStore): Promise<void> {
+async function closeOpenCalls(conversation: ConversationStore): Promise<void> {
   for (const result of closingResults(await conversation.read())) await conversation.append(result);
 }
 

@@ -57,7 +57,7 @@ export const deletion = (codec: EventCursorCodec): Delivery =>
   );
 
 /** Where a subscriber at `position` is after the event. */
-export function positionAfter({ operation, number }: PublishedEvent, position: EventPosition): EventPosition {
+function positionAfter({ operation, number }: PublishedEvent, position: EventPosition): EventPosition {
   if (operation === 'APPEND' || operation === 'CLEAR_ENTRIES') return { entries: number, content: position.content };
   if (operation === 'UPDATE' || operation === 'CLEAR_CONTENT') return { entries: position.entries, content: number };
   return { entries: number, content: number };

@@ -49,7 +49,7 @@ export const errorScope = (requestId: string, parent: Logger): ErrorScope =>
 /** Turns what a store throws into a DomainError, and leaves everything else as it is. */
 export type TranslateError = (error: unknown) => unknown;
 
-export const internalError = (requestId: string): DomainError =>
+const internalError = (requestId: string): DomainError =>
   new DomainError('INTERNAL', `Something went wrong on the server. Report the request id ${requestId}.`);
 
 /**

@@ -185,7 +185,7 @@ describe.each(roles)('%s', (role) => {
         for (const [bytes, whats] of answers) expect(whats, bytes).toEqual(strange.map(([what]) => what));
       }
     }
-  }, 300_000);
+  });
 
   it('may not do what names nothing', async () => {
     for (const [fieldName, { input }] of Object.entries(creations)) {

@@ -10,11 +10,7 @@ export interface Outcome {
 }
 
 /** Runs a program to its end, without the caller's environment but the little that it needs, and at most this long. */
-export function runProgram(
-  program: string,
-  values: string[],
-  options: { cwd: string; timeoutMs: number },
-): Promise<Outcome> {
+function runProgram(program: string, values: string[], options: { cwd: string; timeoutMs: number }): Promise<Outcome> {
   const child = spawn(program, values, {
     cwd: options.cwd,
     env: { ...process.env, PYTHONUNBUFFERED: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1' },

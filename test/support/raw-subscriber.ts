@@ -56,7 +56,7 @@ export async function overWebSocket(url: string, secret: string, payload: Reques
   return listenerOf(messages, () => socket.terminate(), socket);
 }
 
-export async function overEventStream(url: string, secret: string, { query, variables }: Request): Promise<Listener> {
+async function overEventStream(url: string, secret: string, { query, variables }: Request): Promise<Listener> {
   const messages: string[] = [];
   let close: () => void = () => undefined;
   const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });

@@ -31,7 +31,7 @@ export function allFields(schema: GraphQLSchema): Map<string, Field> {
 }
 
 /** Every scalar that a field takes, in arguments and in the input objects of arguments: its path and its type's name. */
-export function takenScalars(field: Field): { path: string[]; type: string }[] {
+function takenScalars(field: Field): { path: string[]; type: string }[] {
   const walk = (name: string, type: GraphQLNamedType, above: string[]): { path: string[]; type: string }[] => {
     const path = [...above, name];
     if (!isInputObjectType(type)) return [{ path, type: type.name }];
@@ -67,7 +67,7 @@ export const disguisedIds = (fields: Map<string, Field>): string[] =>
 const pageSize = 5;
 
 /** Selects all there is below a type; of a type that comes again further down, its leaves alone. */
-export function selectEverything(type: GraphQLNamedType, above: readonly string[] = []): string {
+function selectEverything(type: GraphQLNamedType, above: readonly string[] = []): string {
   if (isLeafType(type)) return '';
   if (!isObjectType(type)) throw new Error(`${type.name} is no object type: say how to walk it`);
   const fields = Object.values(type.getFields()).flatMap((field) => {

@@ -31,7 +31,7 @@ export interface ProviderFailure {
 }
 
 /** How long the header asks to wait: seconds or a date. */
-export function parseRetryAfter(header: string | null | undefined, now: number): number | undefined {
+function parseRetryAfter(header: string | null | undefined, now: number): number | undefined {
   if (!header) return undefined;
   if (/^\s*\d+(\.\d+)?\s*$/.test(header)) return Math.ceil(Number(header) * 1000);
   const date = Date.parse(header);

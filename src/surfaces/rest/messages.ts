@@ -6,7 +6,7 @@ import { createCursorCodec, defaultPageSize, parsePageArguments, toPage } from '
 import type { MessageService } from '../../threads/message-service.js';
 import { metaDataOutput, optionalMetaDataInput, toMetaData, toUnixSeconds, unixSeconds } from './fields.js';
 import { limitField, linkToNext, listHeaders, listQuery } from './lists.js';
-import { bodyProblems, jsonAnswer, jsonBody, pathId, problems, type RestRouter } from './router.js';
+import { bodyProblems, jsonAnswer, jsonBody, pathId, problems, threadParams, type RestRouter } from './router.js';
 
 const tags = ['messages'];
 const request = { params: z.object({ message_id: pathId('message_id', 'msg_01KGAZ…') }) };
@@ -110,7 +110,7 @@ const listMessages = createRoute({
   description: 'In canonical persistence order, never by timestamp.',
   tags,
   request: {
-    params: z.object({ thread_id: pathId('thread_id', 'thread_01KGAZ…') }),
+    params: threadParams,
     query: listQuery.extend({
       limit: limitField.optional().openapi({ type: 'integer', minimum: 1, maximum: 100, default: defaultPageSize }),
       order: z.enum(['asc', 'desc']).default('asc').openapi({ description: 'desc: the newest first.' }),

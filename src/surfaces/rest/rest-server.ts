@@ -1,5 +1,4 @@
 // The REST surface: /v1 on our own HTTP server, routed and checked by Hono.
-import { isUtf8 } from 'node:buffer';
 import { HTTPException } from 'hono/http-exception';
 import type { Principal } from '../../identity/principal.js';
 import { DomainError, invalidInput, notFound } from '../../shared/errors.js';
@@ -7,7 +6,7 @@ import type { HttpExchange, HttpSurface } from '../../shared/http-exchange.js';
 import { secretFromHeaders } from '../credentials.js';
 import { presentError, type TranslateError } from '../error-table.js';
 import { whyNotJson } from '../json-body.js';
-import { findFlaw } from '../strict-json.js';
+import { parseJsonBody } from '../strict-json.js';
 import { sendProblem, withHttpForm } from './problem.js';
 import { createRoutes, type RestServices, type Taken } from './routes.js';
 
@@ -39,9 +38,9 @@ function checkTaken({ request, searchParams }: HttpExchange, { queryParameters, 
   }
 }
 
-/** The router finds no JSON in the body, or no body where there has to be one. */
+/** The router finds no body where there has to be one. */
 const translateRouterError = (error: unknown): unknown =>
-  error instanceof HTTPException && error.status === 400 ? invalidInput('The body is not valid JSON.') : error;
+  error instanceof HTTPException && error.status === 400 ? invalidInput('Send a JSON object as the body.') : error;
 
 async function readBody(exchange: HttpExchange): Promise<Buffer | undefined> {
   const { method = '', headers } = exchange.request;
@@ -51,9 +50,8 @@ async function readBody(exchange: HttpExchange): Promise<Buffer | undefined> {
   if (body.length === 0) return undefined;
   const reason = whyNotJson(headers);
   if (reason !== undefined) throw withHttpForm(invalidInput(reason), { status: 415 });
-  if (!isUtf8(body)) throw invalidInput('The body is not valid UTF-8.');
-  const flaw = findFlaw(body.toString('utf8'));
-  if (flaw) throw invalidInput(`The body ${flaw.message}`);
+  const parsed = parseJsonBody(body);
+  if ('problem' in parsed) throw invalidInput(parsed.problem);
   return body;
 }
 

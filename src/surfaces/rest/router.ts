@@ -122,3 +122,6 @@ export const jsonAnswer = <Schema extends z.ZodType>(description: string, schema
 
 /** Any text: an id of another kind is NOT_FOUND like any other id that is not the caller's. */
 export const pathId = (name: string, example: string) => z.string().openapi({ param: { name, in: 'path' }, example });
+
+export const threadParams = z.object({ thread_id: pathId('thread_id', 'thread_01KGAZ…') });
+export const padParams = z.object({ scratchpad_id: pathId('scratchpad_id', 'sp_01KGAZ…') });

@@ -12,12 +12,12 @@ import {
   jsonBody,
   optionalJsonBody,
   padProblems,
-  pathId,
+  padParams,
   type RestRouter,
 } from './router.js';
 
 const tags = ['scratchpad state'];
-const request = { params: z.object({ scratchpad_id: pathId('scratchpad_id', 'sp_01KGAZ…') }) };
+const request = { params: padParams };
 const etagHeader = {
   ETag: {
     description: 'The version of the content, for If-Match and If-None-Match.',
@@ -50,7 +50,7 @@ const cleared = z
   .strictObject({
     id: z.string().openapi({ description: 'The scratchpad, which stays.' }),
     object: z.literal('scratchpad.state.cleared'),
-    scope: z.enum(['content', 'entries', 'all']),
+    scope: z.enum(Object.keys(scopes) as (keyof typeof scopes)[]),
     cleared: z.literal(true),
   })
   .openapi('ScratchpadStateCleared');

@@ -13,13 +13,14 @@ import {
   jsonBody,
   optionalJsonBody,
   padProblems,
-  pathId,
+  padParams,
+  threadParams,
   problems,
   type RestRouter,
 } from './router.js';
 
 const tags = ['scratchpads'];
-const request = { params: z.object({ scratchpad_id: pathId('scratchpad_id', 'sp_01KGAZ…') }) };
+const request = { params: padParams };
 
 /** Empty rather than null: the SDK wants a text. */
 const aroundPad = z.string().openapi({ description: 'Empty for an agent token, which does not see it.' });
@@ -103,7 +104,7 @@ const retrieveByThread = createRoute({
   operationId: 'retrieveScratchpadByThread',
   description: 'Creates nothing: a thread without a scratchpad is not found.',
   tags,
-  request: { params: z.object({ thread_id: pathId('thread_id', 'thread_01KGAZ…') }) },
+  request: { params: threadParams },
   responses: { 200: jsonAnswer('The thread’s scratchpad.', scratchpad), ...problems('NOT_FOUND') },
 });
 

@@ -20,13 +20,14 @@ import {
   jsonBody,
   optionalJsonBody,
   pathId,
+  threadParams,
   problems,
   requireBody,
   type RestRouter,
 } from './router.js';
 
 const tags = ['threads'];
-const request = { params: z.object({ thread_id: pathId('thread_id', 'thread_01KGAZ…') }) };
+const request = { params: threadParams };
 const userParams = z.object({ user_id: pathId('user_id', 'user_01KGAZ…') });
 
 const threadFields = {

@@ -12,7 +12,7 @@ export interface PageText {
   pages: string[];
 }
 
-export const charactersPerPage = 4000;
+const charactersPerPage = 4000;
 
 const htmlTypes = new Set(['text/html', 'application/xhtml+xml']);
 const isTextType = (type: string): boolean =>
