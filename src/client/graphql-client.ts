@@ -39,7 +39,7 @@ export interface GraphqlClientOptions {
   retries?: number | undefined;
   /** How long one attempt of a request may take. Default 30 s. */
   timeoutMs?: number | undefined;
-  /** After this long without a sign of life a subscription counts as broken; the server sends one every 12 s. Default 40 s. */
+  /** After this long without a sign of life a subscription counts as broken; the server sends one every 25 s at least. Default 40 s. */
   silenceLimitMs?: number | undefined;
   /** Hears everything that crosses the wire. */
   observe?: { sent?(document: string, variables: object): void; received?(result: unknown): void } | undefined;

@@ -123,15 +123,15 @@ export function createAuthentication(dependencies: Dependencies): Authentication
   async function identify(secret: string | undefined): Promise<Principal> {
     if (secret === undefined || secret === '') throw unauthenticated();
     const secretHash = hashSecret(secret);
-    if (administratorHash !== undefined && isSameHash(secretHash, administratorHash)) {
-      return { kind: 'administrator' };
-    }
     const cached = cache.get(secretHash);
     const at = now();
     if (cached && cached.staleAtMs > at.getTime()) {
       if (cached.expiresAt !== null && cached.expiresAt <= at) throw unauthenticated();
       lastUses.set(cached.id, at);
       return cached.principal;
+    }
+    if (administratorHash !== undefined && isSameHash(secretHash, administratorHash)) {
+      return { kind: 'administrator' };
     }
     const { id, principal } = await lookUpOnce(secret, secretHash);
     lastUses.set(id, at);

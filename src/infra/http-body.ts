@@ -29,9 +29,16 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       request.off('data', onData);
       reject(tooLarge(maxBytes));
     };
-    const onGone = () => reject(new Error('The client went away before its request was complete.'));
+    let isRead = false;
+    const onGone = () => {
+      // Every request closes in the end, and an error with its stack is dear.
+      if (!isRead) reject(new Error('The client went away before its request was complete.'));
+    };
     request.on('data', onData).on('error', onGone).on('close', onGone);
-    request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+    request.on('end', () => {
+      isRead = true;
+      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
+    });
   });
 }
 
@@ -40,7 +47,6 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
  * refused. Who goes on sending is cut off.
  */
 export function discardBody(request: IncomingMessage, maxBytes: number): void {
-  if (request.complete) return;
   let size = 0;
   request.on('data', (chunk: Buffer) => {
     size += chunk.length;

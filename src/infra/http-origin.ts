@@ -23,9 +23,11 @@ export function isAllowedOrigin(request: IncomingMessage, corsOrigins: readonly 
   return isOwnOrigin(origin, host) && (!isLocal || isProxied(request) || isLoopbackCall(request));
 }
 
-/** Tells the browser that a page of one of `corsOrigins` may read the answer. Never `*`, never an origin that is not configured. */
+/**
+ * Tells the browser that a page of one of `corsOrigins` may read the answer. Never `*`, never an origin that is not configured. Every
+ * answer says `Vary: Origin`, also without one.
+ */
 export function allowOrigin(request: IncomingMessage, response: ServerResponse, corsOrigins: readonly string[]): void {
-  response.setHeader('vary', 'Origin');
   const { origin } = request.headers;
   if (origin === undefined || !corsOrigins.includes(origin)) return;
   response.setHeader('access-control-allow-origin', origin);

@@ -1,15 +1,17 @@
 // The HTTP server: limits, request ids, logs, health, metrics, origins and an orderly end. What a request means is the business of the
 // surface that it is routed to.
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../shared/errors.js';
-import type { HttpExchange, HttpSurface, RequestNotes } from '../shared/http-exchange.js';
+import type { HttpExchange, HttpSurface } from '../shared/http-exchange.js';
 import type { Logger } from '../shared/logger.js';
-import { discardBody, readBody } from './http-body.js';
-import { allowOrigin, answerPreflight, isAllowedOrigin, isLoopbackAddress, isLoopbackCall } from './http-origin.js';
+import { Exchange, type ExchangeScope } from './exchange.js';
+import { HttpAnswer } from './http-answer.js';
+import { discardBody } from './http-body.js';
+import { allowOrigin, answerPreflight, isAllowedOrigin, isLoopbackAddress } from './http-origin.js';
 import { createOperatorRoutes, sendJson } from './http-operator.js';
 import { ignoreUpgrade, refuseRaw } from './http-upgrade.js';
 import type { Metrics } from './metrics.js';
@@ -82,8 +84,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const surfaces = [...options.surfaces].sort((left, right) => right.path.length - left.path.length);
   const openResponses = new WeakMap<Duplex, ServerResponse>();
   const openRequests = new Set<ServerResponse>();
+  const scope: ExchangeScope = { logger, maxBodyBytes, listensOnLoopback: false };
   let closing = false;
-  let listensOnLoopback = false;
 
   const surfaceAt = (path: string): HttpSurface | undefined =>
     surfaces.find((entry) => path === entry.path || path.startsWith(`${entry.path}/`))?.surface;
@@ -105,7 +107,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return;
     }
     allowOrigin(request, response, corsOrigins);
-    if (!isAllowedOrigin(request, corsOrigins, listensOnLoopback)) surface.refuse(exchange, originRefused(), 403);
+    if (!isAllowedOrigin(request, corsOrigins, scope.listensOnLoopback)) surface.refuse(exchange, originRefused(), 403);
     else if (request.method === 'OPTIONS') answerPreflight(response);
     else await surface.handle(exchange);
   }
@@ -128,67 +130,50 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       sendJson(response, 500, { status: 500, title: 'Internal error', detail: refusal.message, request_id: requestId });
   }
 
-  function finish(
-    exchange: HttpExchange,
-    surface: HttpSurface | undefined,
-    startedAt: number,
-    notes: RequestNotes,
-  ): void {
-    const { request, response, path } = exchange;
+  function finish({ request, response, requestId, path, startedAt, notes }: Exchange, surface?: HttpSurface): void {
     const aborted = !response.writableFinished;
     const seconds = (performance.now() - startedAt) / 1000;
-    const { outcome = aborted ? 'ABORTED' : response.statusCode < 400 ? 'OK' : String(response.statusCode), ...rest } =
-      notes;
+    const outcome =
+      notes.outcome ?? (aborted ? 'ABORTED' : response.statusCode < 400 ? 'OK' : String(response.statusCode));
     // Not the exchange's own logger: making one costs more than the line.
     const line = {
-      requestId: exchange.requestId,
+      requestId,
       method: request.method,
       path,
       status: response.statusCode,
       durationMs: Math.round(seconds * 1e6) / 1e3,
+      surface: surface?.name,
+      ...notes,
+      outcome,
     };
-    if (surface) logger.info({ ...line, surface: surface.name, ...rest, outcome }, 'request');
-    else logger.debug({ ...line, ...rest, outcome }, 'request');
-    if (surface) {
-      metrics.requestFinished({ surface: surface.name, outcome, ...(!notes.stream && !aborted && { seconds }) });
+    if (!surface) {
+      logger.debug(line, 'request');
+      return;
     }
+    logger.info(line, 'request');
+    metrics.requestFinished({
+      surface: surface.name,
+      outcome,
+      seconds: notes.stream === true || aborted ? undefined : seconds,
+    });
   }
 
-  function onRequest(request: IncomingMessage, response: ServerResponse): void {
-    const startedAt = performance.now();
+  function onRequest(request: IncomingMessage, response: HttpAnswer): void {
     const { path, search } = readTarget(request);
     const surface = surfaceAt(path);
-    const requestId = readRequestId(request);
-    const notes: RequestNotes = {};
-    let requestLogger: Logger | undefined;
-    let searchParams: URLSearchParams | undefined;
-    const exchange: HttpExchange = {
-      request,
-      response,
-      path,
-      requestId,
-      // A child logger and a parsed query cost more than a small request ought to pay for without need.
-      get logger() {
-        return (requestLogger ??= logger.child({ requestId }));
-      },
-      get searchParams() {
-        return (searchParams ??= new URLSearchParams(search));
-      },
-      get loopback() {
-        return listensOnLoopback && isLoopbackCall(request);
-      },
-      readBody: () => readBody(request, maxBodyBytes),
-      note: (more) => void Object.assign(notes, more),
-    };
+    const exchange = new Exchange(request, response, path, search, readRequestId(request), scope);
     openRequests.add(response);
     openResponses.set(request.socket, response);
-    response.setHeader('x-request-id', requestId);
-    response.setHeader('x-content-type-options', 'nosniff');
-    if (closing) response.setHeader('connection', 'close');
-    response.once('finish', () => discardBody(request, maxBodyBytes));
+    response.commonHeaders = {
+      'x-request-id': exchange.requestId,
+      'x-content-type-options': 'nosniff',
+      vary: 'Origin',
+      ...(closing && { connection: 'close' }),
+    };
     response.once('close', () => {
       openRequests.delete(response);
-      finish(exchange, surface, startedAt, notes);
+      if (!request.complete) discardBody(request, maxBodyBytes);
+      finish(exchange, surface);
     });
     answer(exchange, surface).catch((error: unknown) => fail(exchange, surface, error));
   }
@@ -204,7 +189,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       refuseRaw(socket, 404, 'NOT_FOUND', 'There is no WebSocket at this path.');
     } else if (closing) {
       refuseRaw(socket, 503, 'UNAVAILABLE', 'The server is closing: connect again.');
-    } else if (!isAllowedOrigin(request, corsOrigins, listensOnLoopback)) {
+    } else if (!isAllowedOrigin(request, corsOrigins, scope.listensOnLoopback)) {
       refuseRaw(socket, 403, 'FORBIDDEN', originRefused().message);
     } else {
       const requestId = readRequestId(request);
@@ -224,7 +209,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     } else refuseRaw(socket, 400, 'BAD_USER_INPUT', 'This is no HTTP request.');
   }
 
-  const server = createServer({
+  const server = createServer<typeof IncomingMessage, typeof HttpAnswer>({
+    IncomingMessage,
+    ServerResponse: HttpAnswer,
     requestTimeout: options.requestTimeoutMs ?? 30_000,
     headersTimeout: options.headersTimeoutMs ?? 10_000,
     connectionsCheckingInterval: options.timeoutCheckMs ?? 1000,
@@ -245,7 +232,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         });
       });
       const { address, family, port } = server.address() as AddressInfo;
-      listensOnLoopback = isLoopbackAddress(address);
+      scope.listensOnLoopback = isLoopbackAddress(address);
       return { url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}` };
     },
 

@@ -1,4 +1,5 @@
 // The two connections to Redis (a server by URL, or a private one): they fail fast, never send a command twice, and heal by themselves.
+import type { Writable } from 'node:stream';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from '../shared/logger.js';
 import { startPrivateRedis, type PrivateRedis } from './private-redis.js';
@@ -60,6 +61,21 @@ const queueOptions: RedisOptions = {
   autoResendUnfulfilledCommands: true,
   socketTimeout: blockingAnswerTimeoutMs,
 };
+
+/**
+ * What is written within one turn of the event loop leaves together: for a busy server a system call for each command is what Redis costs
+ * most.
+ */
+function gatherWrites({ stream }: { readonly stream: Writable }): void {
+  const write: unknown = Reflect.get(stream, 'write');
+  stream.write = (...chunk: unknown[]): boolean => {
+    if (stream.writableCorked === 0) {
+      stream.cork();
+      setImmediate(() => stream.uncork());
+    }
+    return Reflect.apply(write as Writable['write'], stream, chunk);
+  };
+}
 
 function connect(
   target: { redisUrl: string } | { path: string },
@@ -144,6 +160,7 @@ export async function openRedis(target: RedisTarget, logger: Logger): Promise<Re
     address = target;
   }
   const commands = connect(address, 'commands', logger);
+  commands.on('connect', () => gatherWrites(commands));
   const subscriber = connect(address, 'subscriber', logger);
   const queueConnections = new Set<Redis>();
   const ready = watchReadiness(commands);

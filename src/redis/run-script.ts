@@ -1,12 +1,21 @@
 // Runs a Lua script by its hash, and by its text where a server does not know it yet.
+import { createHash } from 'node:crypto';
 import type { RedisCommands } from './redis-access.js';
 
 /** Every key is declared: in KEYS, in the order of the script's header. */
 export type RunScript = (keys: readonly string[], values: readonly (string | number)[]) => Promise<unknown>;
 
-/** @param name unique on this client; only for traces */
-export function defineScript(commands: RedisCommands, name: string, lua: string): RunScript {
-  commands.defineCommand(name, { lua });
-  const run = Reflect.get(commands, name) as (...values: (string | number)[]) => Promise<unknown>;
-  return (keys, values) => run.call(commands, keys.length, ...keys, ...values);
+/** Nothing was run: only this answer may be followed by a second attempt. */
+const isUnknownScript = (error: unknown): boolean => error instanceof Error && error.message.startsWith('NOSCRIPT');
+
+export function defineScript(commands: RedisCommands, lua: string): RunScript {
+  const hash = createHash('sha1').update(lua).digest('hex');
+  return async (keys, values) => {
+    try {
+      return await commands.evalsha(hash, keys.length, ...keys, ...values);
+    } catch (error) {
+      if (!isUnknownScript(error)) throw error;
+      return await commands.eval(lua, keys.length, ...keys, ...values);
+    }
+  };
 }

@@ -53,9 +53,9 @@ const isEndOf = (runId: string, event: NewRunEvent): boolean =>
   event.type === 'status' && event.phase === 'FINISHED' && event.originRunId === runId;
 
 export function createRunEventLog(redis: RedisAccess, { activeMs, endedMs }: Lifetimes): RunEventLog {
-  const appendEvents = defineScript(redis.commands, 'runEventsAppend', appendEventsScript);
-  const readEvents = defineScript(redis.commands, 'runEventsRead', readEventsScript);
-  const purgeEvents = defineScript(redis.commands, 'runEventsPurge', purgeEventsScript);
+  const appendEvents = defineScript(redis.commands, appendEventsScript);
+  const readEvents = defineScript(redis.commands, readEventsScript);
+  const purgeEvents = defineScript(redis.commands, purgeEventsScript);
   const keysOf = ({ ownerId, runId }: StreamAddress): [string, string] => [
     runEventsKey(ownerId, runId),
     tombstoneKey(runId),

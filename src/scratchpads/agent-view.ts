@@ -1,4 +1,5 @@
 // A scratchpad's state and changes as an agent token sees them: whole, but for the names of the runs and assistants that wrote there.
+import { mapNodes } from '../shared/pagination.js';
 import { isDivertible } from '../shared/divertible.js';
 import { DomainError } from '../shared/errors.js';
 import type { PadReading } from './pad-reader.js';
@@ -13,11 +14,7 @@ export const readingWithoutRuns = (reading: PadReading | Error): PadReading | Er
     ? reading
     : {
         ...reading,
-        pages: reading.pages.map((page) =>
-          page instanceof DomainError
-            ? page
-            : { ...page, edges: page.edges.map((edge) => ({ ...edge, node: entryWithoutRun(edge.node) })) },
-        ),
+        pages: reading.pages.map((page) => (page instanceof DomainError ? page : mapNodes(page, entryWithoutRun))),
       };
 
 const changeWithoutRun = (change: ScratchpadChange): ScratchpadChange =>

@@ -104,7 +104,7 @@ function toReplay(pad: PadAddress, from: ReplayFrom, reply: ReplayReply): Replay
 export type ReadReplay = (pad: PadAddress, from: ReplayFrom) => Promise<Replay>;
 
 export function createReplayReader(redis: RedisAccess): ReadReplay {
-  const run = defineScript(redis.commands, 'scratchpadReplay', replayScript);
+  const run = defineScript(redis.commands, replayScript);
 
   return async (pad, from) => {
     const keys = [contentKey(pad), entriesKey(pad), sequenceKey(pad), tombstoneKey(pad.scratchpadId)];

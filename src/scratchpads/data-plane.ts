@@ -138,9 +138,9 @@ export function unspoiled(reading: PadReading | Error): PadReading {
 }
 
 export function createDataPlane({ redis, limits }: { redis: RedisAccess; limits: DataPlaneLimits }): DataPlane {
-  const append = defineScript(redis.commands, 'scratchpadAppend', appendScript);
-  const set = defineScript(redis.commands, 'scratchpadSet', setScript);
-  const clear = defineScript(redis.commands, 'scratchpadClear', clearScript);
+  const append = defineScript(redis.commands, appendScript);
+  const set = defineScript(redis.commands, setScript);
+  const clear = defineScript(redis.commands, clearScript);
   const readEach = createPadReader({ redis, viewMaxBytes: limits.formattedViewMaxBytes });
 
   const keysFor = (pad: PadAddress, key?: string): string[] => {

@@ -45,10 +45,10 @@ export function readPage(
   if (!isCurrent(request.after, sequenceAtAfter) || !isCurrent(request.before, sequenceAtBefore)) {
     return invalidInput('The entry of this cursor was cleared or has expired: start again without a cursor.');
   }
-  const entries = rows.map((row, index) => ({ position: firstPosition + index, entry: parseEntry(row) }));
-  const { edges, pageInfo } = toPage(request.fromEnd ? entries.toReversed() : entries, request, codec, (row) => [
-    row.position,
-    row.entry.sequence,
-  ]);
-  return { edges: edges.map(({ cursor, node }) => ({ cursor, node: node.entry })), pageInfo };
+  const entries = rows.map(parseEntry);
+  if (!request.fromEnd) {
+    return toPage(entries, request, codec, ({ sequence }, index) => [firstPosition + index, sequence]);
+  }
+  const lastPosition = firstPosition + entries.length - 1;
+  return toPage(entries.toReversed(), request, codec, ({ sequence }, index) => [lastPosition - index, sequence]);
 }

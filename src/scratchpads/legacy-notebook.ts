@@ -62,7 +62,7 @@ interface Dependencies {
 }
 
 export function createNotebookConverger({ redis, limits, logger }: Dependencies): ConvergeNotebook {
-  const converge = defineScript(redis.commands, 'scratchpadConverge', convergeScript);
+  const converge = defineScript(redis.commands, convergeScript);
 
   return async (pad, threadId) => {
     const notebookKey = legacyNotebookKey(threadId);

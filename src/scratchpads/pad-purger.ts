@@ -18,7 +18,7 @@ const idempotencyKeysAtOnce = 500;
 
 /** Safe to run again, and from several processes at once. @throws DomainError UNAVAILABLE; then run it again */
 export function createPadPurger(redis: RedisAccess): (pad: PadAddress) => Promise<void> {
-  const purge = defineScript(redis.commands, 'scratchpadPurge', purgeScript);
+  const purge = defineScript(redis.commands, purgeScript);
 
   return async (pad) => {
     const keys = [

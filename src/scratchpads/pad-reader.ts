@@ -48,13 +48,55 @@ type PadReply = [
   pages: PageReply[],
 ];
 
-const wishLetters = (read: PadRead): string =>
-  [
-    read.content || read.formattedView ? 'c' : '',
-    read.entryCount ? 'n' : '',
-    read.eventCursor || read.expiresAt ? 's' : '',
-    read.formattedView ? 't' : '',
-  ].join('');
+/** What several reads want of one pad, asked for once. */
+interface Question {
+  pad: PadAddress;
+  wantsContent: boolean;
+  wantsCount: boolean;
+  wantsSequence: boolean;
+  wantsTail: boolean;
+  pages: PageRequest<EntryKey>[];
+}
+
+const wishLetters = ({ wantsContent, wantsCount, wantsSequence, wantsTail }: Question): string =>
+  `${wantsContent ? 'c' : ''}${wantsCount ? 'n' : ''}${wantsSequence ? 's' : ''}${wantsTail ? 't' : ''}`;
+
+/** Where the answer to a read is: the number of its question, and of its first page there. */
+interface Place {
+  question: number;
+  firstPage: number;
+}
+
+/** Fields of one pad are read each by itself; Redis is asked for each pad once. */
+function gather(reads: readonly PadRead[]): { questions: Question[]; places: Place[] } {
+  const numbers = new Map<string, number>();
+  const questions: Question[] = [];
+  const places = reads.map(({ pad, content, entryCount, eventCursor, expiresAt, formattedView, pages = [] }) => {
+    const key = contentKey(pad);
+    let number = numbers.get(key);
+    if (number === undefined) {
+      number = questions.length;
+      numbers.set(key, number);
+      questions.push({
+        pad,
+        wantsContent: false,
+        wantsCount: false,
+        wantsSequence: false,
+        wantsTail: false,
+        pages: [],
+      });
+    }
+    const question = questions[number]!;
+    question.wantsContent ||= content === true || formattedView === true;
+    question.wantsCount ||= entryCount === true;
+    question.wantsSequence ||= eventCursor === true || expiresAt === true;
+    question.wantsTail ||= formattedView === true;
+    const firstPage = question.pages.length;
+    question.pages.push(...pages);
+    return { question: number, firstPage };
+  });
+  return { questions, places };
+}
 
 /** When the state ends; null when there is none (never written, or each plane was cleared last) or it never does. */
 function expiryOf([entries, content, expiresAtMs, entriesCleared, contentCleared]: SequenceReply): Date | null {
@@ -67,7 +109,7 @@ function* parseEntries(rows: readonly string[]): Generator<EntryState> {
   for (const row of rows) yield parseEntry(row);
 }
 
-function toReading(read: PadRead, reply: PadReply, viewMaxBytes: number): PadReading {
+function toReading(read: PadRead, reply: PadReply, firstPage: number, viewMaxBytes: number): PadReading {
   const [contentRow, entryCount, sequence, tail, pages] = reply;
   const reading: PadReading = {};
   const { scratchpadId } = read.pad;
@@ -91,15 +133,15 @@ function toReading(read: PadRead, reply: PadReply, viewMaxBytes: number): PadRea
   }
   if (read.pages) {
     const codec = entryCursorCodec(scratchpadId);
-    reading.pages = read.pages.map((request, index) => readPage(request, pages[index]!, codec));
+    reading.pages = read.pages.map((request, index) => readPage(request, pages[firstPage + index]!, codec));
   }
   return reading;
 }
 
 /** What another program has put there is no reason to withhold what else was asked for. The text itself may not get into a log. */
-function toReadingOrError(read: PadRead, reply: PadReply, viewMaxBytes: number): PadReading | Error {
+function toReadingOrError(read: PadRead, reply: PadReply, firstPage: number, viewMaxBytes: number): PadReading | Error {
   try {
-    return toReading(read, reply, viewMaxBytes);
+    return toReading(read, reply, firstPage, viewMaxBytes);
   } catch (error) {
     if (error instanceof DomainError) return error;
     return new Error(`Redis holds something under the keys of ${read.pad.scratchpadId} that is no scratchpad's state`);
@@ -108,19 +150,24 @@ function toReadingOrError(read: PadRead, reply: PadReply, viewMaxBytes: number):
 
 /** @param viewMaxBytes bound of a formatted view */
 export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; viewMaxBytes: number }) {
-  const run = defineScript(redis.commands, 'scratchpadRead', readScript);
+  const run = defineScript(redis.commands, readScript);
 
   return async (reads: readonly PadRead[]): Promise<(PadReading | Error)[]> => {
     if (reads.length === 0) return [];
-    const keys = reads.flatMap(({ pad }) => [contentKey(pad), entriesKey(pad), sequenceKey(pad)]);
-    const values = reads.flatMap((read) => [
-      wishLetters(read),
+    const { questions, places } = gather(reads);
+    const keys: string[] = [];
+    const values: (string | number)[] = [];
+    for (const question of questions) {
+      const { pad, pages } = question;
+      keys.push(contentKey(pad), entriesKey(pad), sequenceKey(pad));
       // JSON escapes double the bytes of ordinary text at most: twice the view fills it.
-      2 * viewMaxBytes,
-      read.pages?.length ?? 0,
-      ...(read.pages ?? []).flatMap(pageValues),
-    ]);
+      values.push(wishLetters(question), 2 * viewMaxBytes, pages.length);
+      for (const page of pages) values.push(...pageValues(page));
+    }
     const replies = (await askRedis(redis, () => run(keys, values))) as PadReply[];
-    return reads.map((read, index) => toReadingOrError(read, replies[index]!, viewMaxBytes));
+    return reads.map((read, index) => {
+      const { question, firstPage } = places[index]!;
+      return toReadingOrError(read, replies[question]!, firstPage, viewMaxBytes);
+    });
   };
 }

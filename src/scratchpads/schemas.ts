@@ -32,24 +32,41 @@ export const storedContent = z
     updatedAt: new Date(stored.updated_at),
   }));
 
+const entryRow = z.object({
+  id: z.string(),
+  content: z.string(),
+  created_at: z.string(),
+  sequence: z.number(),
+  author: z.string().optional(),
+  run_id: z.string().optional(),
+});
+
+const toEntryState = (row: z.output<typeof entryRow>): EntryState => ({
+  id: row.id,
+  content: row.content,
+  author: row.author ?? null,
+  runId: row.run_id ?? null,
+  createdAt: new Date(row.created_at),
+  sequence: row.sequence,
+});
+
 /** An element of `scratchpad:{owner_id}:{scratchpad_id}:entries` */
-export const storedEntry = z
-  .object({
-    id: z.string(),
-    content: z.string(),
-    created_at: z.string(),
-    sequence: z.number(),
-    author: z.string().optional(),
-    run_id: z.string().optional(),
-  })
-  .transform((stored): EntryState => ({
-    id: stored.id,
-    content: stored.content,
-    author: stored.author ?? null,
-    runId: stored.run_id ?? null,
-    createdAt: new Date(stored.created_at),
-    sequence: stored.sequence,
-  }));
+export const storedEntry = entryRow.transform(toEntryState);
+
+const isOptionalText = (value: unknown): boolean => value === undefined || typeof value === 'string';
+
+/** The same as `entryRow`, without the copy that a schema makes: a page has a thousand of them. */
+function isEntryRow(value: unknown): value is z.output<typeof entryRow> {
+  const row = (value ?? {}) as Record<keyof z.output<typeof entryRow>, unknown>;
+  return (
+    typeof row.id === 'string' &&
+    typeof row.content === 'string' &&
+    typeof row.created_at === 'string' &&
+    typeof row.sequence === 'number' &&
+    isOptionalText(row.author) &&
+    isOptionalText(row.run_id)
+  );
+}
 
 /** `idempotency:{owner_id}:{scratchpad_id}:{key}` of an append: where its entry is, and no text. */
 export const appendRecord = z.object({
@@ -86,4 +103,7 @@ export type PublishedEvent = z.output<typeof publishedEvent>;
 export const parseContent = (row: string | null): ContentState =>
   row === null ? emptyContent : storedContent.parse(JSON.parse(row));
 
-export const parseEntry = (row: string): EntryState => storedEntry.parse(JSON.parse(row));
+export function parseEntry(row: string): EntryState {
+  const value: unknown = JSON.parse(row);
+  return isEntryRow(value) ? toEntryState(value) : storedEntry.parse(value);
+}

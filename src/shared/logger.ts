@@ -15,7 +15,8 @@ function withoutSecrets(value: unknown, depth: number): unknown {
     return items.every((item, index) => item === value[index]) ? value : items;
   }
   let copy: Record<string, unknown> | undefined;
-  for (const [name, member] of Object.entries(value)) {
+  for (const name of Object.keys(value)) {
+    const member: unknown = Reflect.get(value, name);
     const shown = secretNames.has(name) ? '[Redacted]' : withoutSecrets(member, depth - 1);
     if (shown === member) continue;
     copy ??= { ...value };

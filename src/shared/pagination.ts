@@ -22,8 +22,8 @@ export interface PageRequest<Key> {
 }
 
 export interface Edge<Row> {
-  cursor: string;
-  node: Row;
+  readonly cursor: string;
+  readonly node: Row;
 }
 
 export interface Page<Row> {
@@ -93,6 +93,46 @@ export function parsePageArguments<Key>(args: PageArguments, codec: CursorCodec<
   };
 }
 
+/** Most readers of a page want no cursors: each is made when it is asked for. */
+class LazyEdge<Row, Key> implements Edge<Row> {
+  readonly #codec: CursorCodec<Key>;
+  readonly #key: Key;
+
+  constructor(
+    readonly node: Row,
+    key: Key,
+    codec: CursorCodec<Key>,
+  ) {
+    this.#key = key;
+    this.#codec = codec;
+  }
+
+  get cursor(): string {
+    return this.#codec.encode(this.#key);
+  }
+}
+
+class SameCursor<Row> implements Edge<Row> {
+  readonly #edge: Edge<unknown>;
+
+  constructor(
+    readonly node: Row,
+    edge: Edge<unknown>,
+  ) {
+    this.#edge = edge;
+  }
+
+  get cursor(): string {
+    return this.#edge.cursor;
+  }
+}
+
+/** The same page with other nodes. */
+export const mapNodes = <Row, Other>(page: Page<Row>, toNode: (row: Row) => Other): Page<Other> => ({
+  ...page,
+  edges: page.edges.map((edge) => new SameCursor(toNode(edge.node), edge)),
+});
+
 /**
  * Makes a page of rows that were read in the direction of the request (from the end: newest first), one more than asked for.
  * @param rows up to `request.size + 1` rows; the extra one only tells that there is more
@@ -101,14 +141,12 @@ export function toPage<Row, Key>(
   rows: readonly Row[],
   request: PageRequest<Key>,
   codec: CursorCodec<Key>,
-  keyOf: (row: Row) => Key,
+  keyOf: (row: Row, index: number) => Key,
 ): Page<Row> {
   const hasMore = rows.length > request.size;
   const taken = rows.slice(0, request.size);
-  const edges = (request.fromEnd ? taken.toReversed() : taken).map((node) => ({
-    cursor: codec.encode(keyOf(node)),
-    node,
-  }));
+  const inOrderRead = taken.map((row, index) => new LazyEdge(row, keyOf(row, index), codec));
+  const edges = request.fromEnd ? inOrderRead.toReversed() : inOrderRead;
   return {
     edges,
     pageInfo: {

@@ -6,6 +6,7 @@ import { getDatamodel } from '../../generated/pothos-prisma-types.js';
 import type { PrismaClient } from '../../generated/prisma/client.js';
 import type { JsonObject } from '../../shared/json.js';
 import type { Context } from './context.js';
+import { stablePaths } from './stable-paths.js';
 
 export interface SchemaTypes {
   Context: Context;
@@ -24,7 +25,8 @@ export type RelationSource = PrismaClient;
 /** @param prisma loads relations that a service's first query did not bring; they cannot leave their parent's tenant */
 export function createBuilder(prisma: RelationSource) {
   return new SchemaBuilder<SchemaTypes>({
-    plugins: [PrismaPlugin],
+    // The first is outermost.
+    plugins: [stablePaths, PrismaPlugin],
     defaultFieldNullability: false,
     prisma: { client: prisma, dmmf: getDatamodel(), filterConnectionTotalCount: false },
   });

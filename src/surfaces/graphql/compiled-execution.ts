@@ -22,16 +22,22 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
+import { createPlainVariables } from './plain-variables.js';
 
 /** What is asked once costs more to compile than it ever gives back. */
 const usesBeforeCompilation = 20;
 /** In characters: compilation blocks the event loop for as long as the document asks. */
 const longestCompiledDocument = 4096;
 
+interface Compiled {
+  query: CompiledQuery['query'];
+  variablesOf: ReturnType<typeof createPlainVariables>;
+}
+
 interface Use {
   count: number;
   /** Undefined: not yet; null: never. */
-  query?: CompiledQuery['query'] | null;
+  compiled?: Compiled | null;
 }
 
 interface Options {
@@ -113,7 +119,7 @@ export function createCompiledExecution({
   const config = schema.toConfig();
   const compilerSchema = new GraphQLSchema({ ...config, types: [...config.types, coerced], assumeValid: true });
 
-  function compile(document: DocumentNode, operation: OperationDefinitionNode): CompiledQuery['query'] | null {
+  function compile(document: DocumentNode, operation: OperationDefinitionNode): Compiled | null {
     if (!isCompilable(schema, document, operation)) return null;
     const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
     const variableDefinitions = operation.variableDefinitions?.map(takeAsIs);
@@ -121,17 +127,18 @@ export function createCompiledExecution({
     // The compiler writes notes into the nodes that it reads.
     const copy = visit(single, { enter: (node) => ({ ...node }) });
     const compiled = compileQuery(compilerSchema, copy, operation.name?.value);
-    return isCompiledQuery(compiled) ? compiled.query : null;
+    if (!isCompiledQuery(compiled)) return null;
+    return { query: compiled.query, variablesOf: createPlainVariables(schema, operation.variableDefinitions ?? []) };
   }
 
-  function compiledFor(document: DocumentNode, operation: OperationDefinitionNode): CompiledQuery['query'] | null {
+  function compiledFor(document: DocumentNode, operation: OperationDefinitionNode): Compiled | null {
     const use = uses.get(operation) ?? { count: 0 };
-    if (use.query !== undefined) return use.query;
+    if (use.compiled !== undefined) return use.compiled;
     if (use.count === 0) uses.set(operation, use);
     use.count += 1;
     if (use.count <= needed) return null;
-    use.query = compile(document, operation);
-    return use.query;
+    use.compiled = compile(document, operation);
+    return use.compiled;
   }
 
   /** Queries change nothing: where the compiled function found a mistake by itself, GraphQL.js may have other words for it. */
@@ -145,13 +152,14 @@ export function createCompiledExecution({
   return (args) => {
     const { document, operationName, variableValues, rootValue, contextValue } = args;
     const operation = operationOf(document, operationName);
-    const query = operation && compiledFor(document, operation);
-    if (!query) return execute(args);
-    const variables = getVariableValues(schema, operation.variableDefinitions ?? [], variableValues ?? {}, {
-      maxErrors: 50,
-    });
-    if (!variables.coerced) return execute(args);
-    const result = query(rootValue, contextValue, variables.coerced);
+    const compiled = operation && compiledFor(document, operation);
+    if (!compiled) return execute(args);
+    const values = variableValues ?? {};
+    const variables =
+      compiled.variablesOf(values) ??
+      getVariableValues(schema, operation.variableDefinitions ?? [], values, { maxErrors: 50 }).coerced;
+    if (!variables) return execute(args);
+    const result = compiled.query(rootValue, contextValue, variables);
     return 'then' in result
       ? result.then((settled: ExecutionResult) => finish(settled, args, operation))
       : finish(result, args, operation);

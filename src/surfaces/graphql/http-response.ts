@@ -88,10 +88,10 @@ export function sendResult(response: ServerResponse, result: ExecutionResult, ty
     if (typeof retryAfterSeconds === 'number') response.setHeader('retry-after', String(Math.ceil(retryAfterSeconds)));
   }
   if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="scratchpad"');
-  const body = serializeResult(result);
+  const body = Buffer.from(serializeResult(result));
   response.writeHead(status, {
     'content-type': `${type === eventStreamType ? jsonType : type}; charset=utf-8`,
-    'content-length': Buffer.byteLength(body),
+    'content-length': body.length,
     'cache-control': 'no-store',
   });
   response.end(body);

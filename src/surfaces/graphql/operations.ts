@@ -25,9 +25,10 @@ export interface SubscriptionMetrics {
 }
 
 /** Who asks, and on which transport. */
-export interface Caller extends ErrorScope {
+export interface Caller {
   principal: Principal;
   transport: 'http' | 'sse' | 'websocket';
+  scope: ErrorScope;
 }
 
 export interface Operations {
@@ -57,7 +58,7 @@ export function createOperations(dependencies: Dependencies): Operations {
   let closing = false;
 
   function guard(results: ResultStream, caller: Caller): OpenSubscription {
-    const { principal, requestId, transport } = caller;
+    const { principal, transport, scope } = caller;
     const countClosed = metrics.subscriptionOpened(transport);
     let stopWatching: (() => void) | undefined;
     const subscription = openSubscription({
@@ -68,14 +69,14 @@ export function createOperations(dependencies: Dependencies): Operations {
         countClosed();
       },
       onDeliver: () => metrics.eventDelivered(transport),
-      present: (result) => presentResult(result, caller, translateError),
-      describeFailure: (error) => ({ errors: [toGraphqlError(error, caller, translateError)] }),
+      present: (result) => presentResult(result, scope, translateError),
+      describeFailure: (error) => ({ errors: [toGraphqlError(error, scope, translateError)] }),
     });
     open.add(subscription);
     if (closing) subscription.end();
     else {
       stopWatching = authentication.watch(principal, (error) =>
-        subscription.end({ errors: [domainToGraphqlError(error, requestId)] }),
+        subscription.end({ errors: [domainToGraphqlError(error, scope.requestId)] }),
       );
       // It may have ended inside watch, before there was anything to stop.
       if (!open.has(subscription)) stopWatching();
@@ -87,12 +88,13 @@ export function createOperations(dependencies: Dependencies): Operations {
     prepare: (request) => pipeline.prepare(request),
 
     async execute(operation, caller) {
+      const { principal, scope } = caller;
       try {
-        const result = await pipeline.run(operation, () => createContext(caller.principal, caller.requestId));
-        if (!(Symbol.asyncIterator in result)) return presentResult(result, caller, translateError);
+        const result = await pipeline.run(operation, () => createContext(principal, scope.requestId));
+        if (!(Symbol.asyncIterator in result)) return presentResult(result, scope, translateError);
         return guard(result, caller);
       } catch (error) {
-        return { errors: [toGraphqlError(error, caller, translateError)] };
+        return { errors: [toGraphqlError(error, scope, translateError)] };
       }
     },
 

@@ -11,13 +11,7 @@ import { domainToGraphqlError, outcomeOf } from './graphql-errors.js';
 import { defaultLimits, type GuardRailLimits } from './guard-rails.js';
 import { eventStreamType, jsonType, negotiate, sendResult, type MediaType } from './http-response.js';
 import { checkRequestHead, readOperationRequest, refusal } from './operation-request.js';
-import {
-  createOperations,
-  isSubscription,
-  type Authentication,
-  type Caller,
-  type SubscriptionMetrics,
-} from './operations.js';
+import { createOperations, isSubscription, type Authentication, type SubscriptionMetrics } from './operations.js';
 import { createPipeline, type PipelineOptions, type PreparedOperation } from './pipeline.js';
 import type { OperationObservation } from './websocket-operations.js';
 import { createWebSocketEndpoint, type WebSocketLimits } from './websocket.js';
@@ -106,7 +100,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
   }
 
   async function answer(exchange: HttpExchange): Promise<void> {
-    const { request, response, requestId } = exchange;
+    const { request, response } = exchange;
     const type = negotiate(request.headers.accept);
     if (!type) throw refusal(406, `Accept one of application/graphql-response+json, ${jsonType}, ${eventStreamType}.`);
     checkRequestHead(exchange);
@@ -123,28 +117,20 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
     exchange.note({ operation: operation.operation, operationName: operation.name?.value });
     checkMethod(prepared, exchange, type);
     const transport = type === eventStreamType ? 'sse' : 'http';
-    const caller: Caller = {
-      principal,
-      requestId,
-      transport,
-      // Made when it is wanted: most operations write nothing.
-      get logger() {
-        return exchange.logger;
-      },
-    };
-    const result = await operations.execute(prepared, caller);
+    const result = await operations.execute(prepared, { principal, transport, scope: exchange });
     if (isSubscription(result)) await sendStream(exchange, result, { stream: true });
     else if (type === eventStreamType) await sendStream(exchange, oneResult(result), { outcome: outcomeOf(result) });
     else if (!response.destroyed) send(exchange, result, type);
   }
 
-  function isPageRequest({ request, searchParams }: HttpExchange): boolean {
+  function isPageRequest(exchange: HttpExchange): boolean {
+    const { request } = exchange;
     const accept = request.headers.accept ?? '';
     return (
       request.method === 'GET' &&
       accept.includes('text/html') &&
       !accept.includes(eventStreamType) &&
-      !searchParams.has('extensions')
+      !exchange.searchParams.has('extensions')
     );
   }
 

@@ -85,7 +85,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
 
   function finish(
     prepared: PreparedOperation | undefined,
-    caller: ErrorScope,
+    scope: ErrorScope,
     startedAt: number,
     outcome: string,
   ): void {
@@ -95,7 +95,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
     metrics.requestFinished({ surface: surfaceName, outcome, ...(!isStream && { seconds }) });
     const names = { operation: operation?.operation, operationName: operation?.name?.value };
     const durationMs = Math.round(seconds * 1e6) / 1e3;
-    caller.logger.info({ surface: surfaceName, ...names, outcome, durationMs }, 'operation');
+    scope.logger.info({ surface: surfaceName, ...names, outcome, durationMs }, 'operation');
   }
 
   async function onSubscribe(
@@ -123,7 +123,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
       if ('errors' in prepared) return refuse(prepared.errors);
       // graphql-ws keeps the message for as long as the operation runs, and the text is not used any more.
       payload.query = '';
-      const caller: Caller = Object.assign(scope, { principal, transport: 'websocket' } as const);
+      const caller: Caller = { principal, transport: 'websocket', scope };
       const job: Job = { id, prepared, caller, connection };
       return {
         // graphql-ws looks at the document and calls execute; the schema is not used on the way.
@@ -148,7 +148,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
       if (isOver) return;
       isOver = true;
       running -= 1;
-      finish(prepared, caller, startedAt, outcome);
+      finish(prepared, caller.scope, startedAt, outcome);
     };
     const result = await operations.execute(prepared, caller);
     if (!isSubscription(result)) {

@@ -30,7 +30,7 @@ export interface WebSocketLimits {
 const defaults: WebSocketLimits = {
   maxOperations: 100,
   initTimeoutMs: 5000,
-  pingIntervalMs: 12_000,
+  pingIntervalMs: 25_000,
   silenceTimeoutMs: 120_000,
   closeTimeoutMs: 1000,
 };

@@ -119,7 +119,7 @@ describe.skipIf(executablePath === undefined)('a page of another origin', () => 
     const append =
       'mutation ($id: ID!) { appendScratchpadEntry(input: { scratchpadId: $id, content: "Later" }) { entry { id } } }';
     await client.run(append, { id: padId });
-    await tab.waitForFunction(`seen.entries.length === 2`);
+    await tab.waitForFunction(`seen.entries.length === 2 && seen.events.length === 3`);
     await client.run('mutation ($id: ID!) { deleteScratchpad(input: { scratchpadId: $id }) { deletedScratchpadId } }', {
       id: padId,
     });
