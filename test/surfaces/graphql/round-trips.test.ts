@@ -5,8 +5,8 @@ import { watchRedis } from '../../support/redis-watch.js';
 import { startService, type Service, type Tenant } from '../../support/service.js';
 
 const pageDocument = `query ($threads: Int!) {
-  viewer { threads(first: $threads) { edges { node { scratchpad {
-    content { text } entryCount entries(first: 20) { edges { node { content } } }
+  viewer { id name threads(first: $threads) { edges { node { id createdAt scratchpad {
+    id content { text } entryCount entries(first: 20) { edges { node { content } } }
   } } } } }
 }`;
 
