@@ -59,6 +59,12 @@ async function follow(pad: string, id: string): Promise<Follower> {
   return follower;
 }
 
+interface PageOfEntries {
+  scratchpad: {
+    entries: { pageInfo: { hasNextPage: boolean; endCursor: string }; edges: { node: { id: string } }[] };
+  };
+}
+
 async function openSubscriptions(): Promise<number> {
   const text = await (await fetch(`${server.url}/metrics`)).text();
   return Number(/^scratchpad_open_subscriptions\{transport="websocket"\} (\d+)/m.exec(text)?.[1] ?? 0);
@@ -90,11 +96,7 @@ it('each of 300 gets every entry of every burst in the order of the ledger, also
 
   const ledger: string[] = [];
   for (let after: string | null = null, more = true; more;) {
-    const { scratchpad } = await client.run<{
-      scratchpad: {
-        entries: { pageInfo: { hasNextPage: boolean; endCursor: string }; edges: { node: { id: string } }[] };
-      };
-    }>(
+    const { scratchpad }: PageOfEntries = await client.run<PageOfEntries>(
       `query ($id: ID!, $after: String) { scratchpad(id: $id) {
         entries(first: 100, after: $after) { pageInfo { hasNextPage endCursor } edges { node { id } } }
       } }`,
