@@ -17,7 +17,8 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-progress --omit=dev --omit=optional --omit=peer
 
 FROM node:20-slim
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000
+# The young generation is made larger than Node's default: less garbage is copied (docs/performance.md).
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 NODE_OPTIONS=--max-semi-space-size=64
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY package.json ./

@@ -17,6 +17,10 @@ export interface ExchangeScope {
 // A class for its speed: accessors in an object literal make a dictionary of every such object, and whatever touches one slow.
 export class Exchange implements HttpExchange {
   readonly startedAt = performance.now();
+  /** It was refused because its answer took too long: what comes now is nobody's any more. */
+  isOverdue = false;
+  /** Since when all of it is here. */
+  private completeAt = this.startedAt;
   readonly notes: RequestNotes = {
     outcome: undefined,
     operation: undefined,
@@ -47,8 +51,16 @@ export class Exchange implements HttpExchange {
     return this.scope.listensOnLoopback && isLoopbackCall(this.request);
   }
 
-  readBody(): Promise<Buffer> {
-    return readBody(this.request, this.scope.maxBodyBytes);
+  /** For how long an answer has been owed to a client that has sent everything, in milliseconds. */
+  owedForMs(now: number): number {
+    const isOwed = this.request.complete && !this.response.headersSent && !this.response.destroyed;
+    return isOwed ? now - this.completeAt : 0;
+  }
+
+  async readBody(): Promise<Buffer> {
+    const body = await readBody(this.request, this.scope.maxBodyBytes);
+    this.completeAt = performance.now();
+    return body;
   }
 
   note(notes: RequestNotes): void {

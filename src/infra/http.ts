@@ -38,6 +38,8 @@ export interface HttpServerOptions {
   headersTimeoutMs?: number;
   /** How often the two are checked. Default one second. */
   timeoutCheckMs?: number;
+  /** For an answer to begin once the whole request is here; then it is refused as UNAVAILABLE. Default 9 seconds. */
+  answerTimeoutMs?: number;
   /** For running requests to end when the server closes. Default 3 seconds. */
   closeGraceMs?: number;
 }
@@ -50,12 +52,20 @@ export interface HttpServer {
 
 const keepAliveMs = 65_000;
 const closePollMs = 20;
+const overdueCheckMs = 250;
 const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 const originRefused = () =>
   new DomainError(
     'FORBIDDEN',
     'Pages of this origin may not use the API: its operator can allow them in CORS_ORIGINS.',
+  );
+
+/** Every store has its bound; a request that uses several of them, each at its slowest, has this one. */
+const overdue = () =>
+  new DomainError(
+    'UNAVAILABLE',
+    'This took too long. What it should have changed may or may not have changed; a retry with the same idempotency key is safe.',
   );
 
 function readRequestId(request: IncomingMessage): string {
@@ -83,7 +93,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { logger, metrics, maxBodyBytes, corsOrigins } = options;
   const surfaces = [...options.surfaces].sort((left, right) => right.path.length - left.path.length);
   const openResponses = new WeakMap<Duplex, ServerResponse>();
-  const openRequests = new Set<ServerResponse>();
+  const openExchanges = new Map<Exchange, HttpSurface | undefined>();
   const scope: ExchangeScope = { logger, maxBodyBytes, listensOnLoopback: false };
   let closing = false;
 
@@ -112,10 +122,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     else await surface.handle(exchange);
   }
 
-  function fail(exchange: HttpExchange, surface: HttpSurface | undefined, error: unknown): void {
+  function fail(exchange: Exchange, surface: HttpSurface | undefined, error: unknown): void {
     const { request, response, requestId } = exchange;
-    // The client is gone: there is nobody to answer, and nothing went wrong here.
-    if (request.destroyed && !request.complete) return;
+    // The client is gone, or has its answer: there is nobody to answer, and nothing went wrong here.
+    if (exchange.isOverdue || (request.destroyed && !request.complete)) return;
     exchange.logger.error({ err: error }, 'unexpected error');
     if (response.headersSent) {
       response.destroy();
@@ -162,7 +172,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const { path, search } = readTarget(request);
     const surface = surfaceAt(path);
     const exchange = new Exchange(request, response, path, search, readRequestId(request), scope);
-    openRequests.add(response);
+    openExchanges.set(exchange, surface);
     openResponses.set(request.socket, response);
     response.commonHeaders = {
       'x-request-id': exchange.requestId,
@@ -171,11 +181,20 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       ...(closing && { connection: 'close' }),
     };
     response.once('close', () => {
-      openRequests.delete(response);
+      openExchanges.delete(exchange);
       if (!request.complete) discardBody(request, maxBodyBytes);
       finish(exchange, surface);
     });
     answer(exchange, surface).catch((error: unknown) => fail(exchange, surface, error));
+  }
+
+  function refuseOverdue(): void {
+    const now = performance.now();
+    for (const [exchange, surface] of openExchanges) {
+      if (!surface || exchange.owedForMs(now) < (options.answerTimeoutMs ?? 9000)) continue;
+      exchange.isOverdue = true;
+      surface.refuse(exchange, overdue(), 503);
+    }
   }
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -209,6 +228,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     } else refuseRaw(socket, 400, 'BAD_USER_INPUT', 'This is no HTTP request.');
   }
 
+  let overdueTimer: NodeJS.Timeout | undefined;
   const server = createServer<typeof IncomingMessage, typeof HttpAnswer>({
     IncomingMessage,
     ServerResponse: HttpAnswer,
@@ -228,6 +248,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         server.once('error', reject);
         server.listen(options.port, options.host, () => {
           server.off('error', reject);
+          overdueTimer = setInterval(refuseOverdue, overdueCheckMs).unref();
           resolve();
         });
       });
@@ -239,10 +260,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     async close() {
       if (closing) return;
       closing = true;
+      clearInterval(overdueTimer);
       const closed = server.listening ? new Promise((resolve) => server.close(resolve)) : undefined;
       await Promise.all(surfaces.map(async ({ surface }) => surface.close?.()));
       const deadline = Date.now() + (options.closeGraceMs ?? 3000);
-      while (openRequests.size > 0 && Date.now() < deadline) await sleep(closePollMs);
+      while (openExchanges.size > 0 && Date.now() < deadline) await sleep(closePollMs);
       server.closeIdleConnections();
       server.closeAllConnections();
       await closed;

@@ -1,4 +1,4 @@
-// Runs a Lua script by its hash, and by its text where a server does not know it yet.
+// Runs a Lua script by its hash, and by its text where a server may not know it yet.
 import { createHash } from 'node:crypto';
 import type { RedisCommands } from './redis-access.js';
 
@@ -8,9 +8,16 @@ export type RunScript = (keys: readonly string[], values: readonly (string | num
 /** Nothing was run: only this answer may be followed by a second attempt. */
 const isUnknownScript = (error: unknown): boolean => error instanceof Error && error.message.startsWith('NOSCRIPT');
 
+/** ioredis has the same as defineCommand; there each call makes a class of closures and promises that cost more than the call. */
 export function defineScript(commands: RedisCommands, lua: string): RunScript {
   const hash = createHash('sha1').update(lua).digest('hex');
+  // Behind a new connection there may be a new server: it is given the text with the first call, which costs no trip of its own.
+  let taughtOver: object | undefined;
   return async (keys, values) => {
+    if (taughtOver !== commands.stream) {
+      taughtOver = commands.stream;
+      return await commands.eval(lua, keys.length, ...keys, ...values);
+    }
     try {
       return await commands.evalsha(hash, keys.length, ...keys, ...values);
     } catch (error) {

@@ -49,7 +49,7 @@ const numbered = z.object({ number: z.number() });
 const entryOf = ({ id, content, createdAt, sequence, author, runId }: EntryState): object => ({
   id,
   content,
-  created_at: createdAt.toISOString(),
+  created_at: createdAt,
   sequence,
   author: author ?? undefined,
   run_id: runId ?? undefined,
@@ -59,7 +59,7 @@ const entryOf = ({ id, content, createdAt, sequence, author, runId }: EntryState
 const contentOf = ({ text, version, updatedAt }: ContentState): object => ({
   content: text,
   version,
-  updated_at: (updatedAt ?? new Date(0)).toISOString(),
+  updated_at: updatedAt ?? new Date(0).toISOString(),
 });
 
 function fieldsOf(event: NewRunEvent): object {

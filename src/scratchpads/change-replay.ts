@@ -90,11 +90,11 @@ function toReplay(pad: PadAddress, from: ReplayFrom, reply: ReplayReply): Replay
   for (const row of rows) {
     const entry = parseEntry(row);
     const next = { entries: entry.sequence, content: position.content };
-    tell({ operation: 'APPEND', entry, runId: entry.runId, occurredAt: entry.createdAt }, next);
+    tell({ operation: 'APPEND', entry, runId: entry.runId, occurredAt: new Date(entry.createdAt) }, next);
   }
   if (contentRow !== null) {
     const newContent = parseContent(contentRow);
-    tell({ operation: 'UPDATE', content: newContent, occurredAt: newContent.updatedAt ?? new Date() }, state);
+    tell({ operation: 'UPDATE', content: newContent, occurredAt: new Date(newContent.updatedAt ?? Date.now()) }, state);
   }
   if (complete === '1') position = state;
   return { deliveries, position, complete: complete === '1', deleted: false, expiresAtMs };

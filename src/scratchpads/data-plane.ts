@@ -128,7 +128,7 @@ function firstResult(
   const { id, created_at, sequence, position } = appendRecord.parse(JSON.parse(recordText));
   const stored = row === null ? undefined : parseEntry(row);
   if (stored?.sequence === sequence) return { entry: stored, position };
-  return { entry: { id, ...appended, createdAt: new Date(created_at), sequence }, position };
+  return { entry: { id, ...appended, createdAt: created_at, sequence }, position };
 }
 
 /** @throws the Error that stands in the place of a reading */
@@ -167,10 +167,10 @@ export function createDataPlane({ redis, limits }: { redis: RedisAccess; limits:
           change.idempotencyKey === undefined ? '' : hashOf('set', text, expectedVersion),
         ]),
       )) as ['OK', string, string] | ['AGAIN', string] | Refusal;
-      if (reply[0] === 'OK') return { text, version: reply[1], updatedAt: new Date(reply[2]) };
+      if (reply[0] === 'OK') return { text, version: reply[1], updatedAt: reply[2] };
       if (reply[0] === 'AGAIN') {
         const first = setRecord.parse(JSON.parse(reply[1]));
-        return { text, version: first.version, updatedAt: new Date(first.updated_at) };
+        return { text, version: first.version, updatedAt: first.updated_at };
       }
       throw toError(reply, limits);
     },
@@ -194,7 +194,7 @@ export function createDataPlane({ redis, limits }: { redis: RedisAccess; limits:
       )) as ['OK', string, string, number] | ['AGAIN', string, string | null] | Refusal;
       if (reply[0] === 'OK') {
         const [, sequence, createdAt, position] = reply;
-        return { entry: { id, ...appended, createdAt: new Date(createdAt), sequence: Number(sequence) }, position };
+        return { entry: { id, ...appended, createdAt, sequence: Number(sequence) }, position };
       }
       if (reply[0] === 'AGAIN') return firstResult(reply[1], reply[2], appended);
       throw toError(reply, limits);

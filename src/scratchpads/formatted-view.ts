@@ -46,7 +46,7 @@ function quoteWithin(text: string, maxBytes: number): string {
 
 const entryHead = (entry: EntryState, number: number): string => {
   const author = entry.author === null ? '' : ` by ${label(entry.author)}`;
-  return `[${number}] ${entry.createdAt.toISOString()}${author}`;
+  return `[${number}] ${entry.createdAt}${author}`;
 };
 
 /** The newest entries that fit, oldest of them first. */
@@ -82,7 +82,7 @@ export function formatView(source: ViewSource, maxBytes: number): string {
   const body = content.text === '' ? '(empty)' : quoteWithin(content.text, contentBytes);
   const entries = chooseEntries(source, available - byteLength(body));
 
-  const updated = content.updatedAt === null ? '' : ` (updated ${content.updatedAt.toISOString()})`;
+  const updated = content.updatedAt === null ? '' : ` (updated ${content.updatedAt})`;
   const leftOut = entryCount - entries.length;
   const older = leftOut === 0 ? '' : `; the ${leftOut} oldest are left out of this view`;
   const ledger = entryCount === 0 ? '(none)' : entries.join('\n');

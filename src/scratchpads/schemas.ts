@@ -1,12 +1,13 @@
 // What Redis holds, as zod schemas: the payloads of data-plane documents, and how they become what the domain speaks of.
 import { z } from 'zod';
+import { toInstantText, type InstantText } from '../shared/clock.js';
 
 /** The replaceable content. Never set, cleared or expired: "", "0", null. */
 export interface ContentState {
   readonly text: string;
   /** Opaque; the number of the write, so that it changes with every one. */
   readonly version: string;
-  readonly updatedAt: Date | null;
+  readonly updatedAt: InstantText | null;
 }
 
 /** One row of the append-only ledger. */
@@ -16,7 +17,7 @@ export interface EntryState {
   /** Who appended it, as a label; null for the owner's own API key. */
   readonly author: string | null;
   readonly runId: string | null;
-  readonly createdAt: Date;
+  readonly createdAt: InstantText;
   /** Its number: the order of the ledger, strictly growing. */
   readonly sequence: number;
 }
@@ -29,7 +30,7 @@ export const storedContent = z
   .transform((stored): ContentState => ({
     text: stored.content,
     version: stored.version,
-    updatedAt: new Date(stored.updated_at),
+    updatedAt: toInstantText(stored.updated_at),
   }));
 
 const entryRow = z.object({
@@ -46,7 +47,7 @@ const toEntryState = (row: z.output<typeof entryRow>): EntryState => ({
   content: row.content,
   author: row.author ?? null,
   runId: row.run_id ?? null,
-  createdAt: new Date(row.created_at),
+  createdAt: toInstantText(row.created_at),
   sequence: row.sequence,
 });
 

@@ -4,6 +4,7 @@ import PrismaPlugin from '@pothos/plugin-prisma';
 import type PrismaTypes from '../../generated/pothos-prisma-types.js';
 import { getDatamodel } from '../../generated/pothos-prisma-types.js';
 import type { PrismaClient } from '../../generated/prisma/client.js';
+import type { InstantText } from '../../shared/clock.js';
 import type { JsonObject } from '../../shared/json.js';
 import type { Context } from './context.js';
 import { stablePaths } from './stable-paths.js';
@@ -14,7 +15,7 @@ export interface SchemaTypes {
   DefaultFieldNullability: false;
   Scalars: {
     ID: { Input: string; Output: string };
-    DateTime: { Input: Date; Output: Date };
+    DateTime: { Input: Date; Output: Date | InstantText };
     JSONObject: { Input: JsonObject; Output: JsonObject };
   };
 }

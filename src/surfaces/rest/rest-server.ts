@@ -71,6 +71,7 @@ function toFetchRequest({ request, path, searchParams }: HttpExchange, body: Buf
 async function send(exchange: HttpExchange, answer: Response): Promise<void> {
   const { request, response } = exchange;
   const body = Buffer.from(await answer.arrayBuffer());
+  if (response.destroyed) return;
   exchange.note({ outcome: 'OK' });
   const hasBody = request.method !== 'HEAD' && answer.status !== 304;
   response.writeHead(answer.status, {

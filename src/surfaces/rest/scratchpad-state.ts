@@ -163,13 +163,13 @@ const clearAll = createRoute({
 const presentContent = (scratchpadId: string, state: ContentState): z.output<typeof content> => ({
   scratchpad_id: scratchpadId,
   content: state.text,
-  updated_at: state.updatedAt?.toISOString() ?? null,
+  updated_at: state.updatedAt,
 });
 
 const presentEntry = (scratchpadId: string, state: EntryState): z.output<typeof entry> => ({
   scratchpad_id: scratchpadId,
   content: state.content,
-  created_at: state.createdAt.toISOString(),
+  created_at: state.createdAt,
 });
 
 const presentCleared = (id: string, scope: keyof typeof scopes): z.output<typeof cleared> => ({

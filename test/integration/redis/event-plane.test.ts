@@ -63,8 +63,8 @@ describe('live', () => {
       assistantId: 'asst_1',
       replayed: false,
     });
-    expect(append!.occurredAt).toEqual(entry.createdAt);
-    expect(append!.expiresAt!.getTime()).toBe(entry.createdAt.getTime() + 86_400_000);
+    expect(append!.occurredAt.toISOString()).toBe(entry.createdAt);
+    expect(append!.expiresAt!.getTime()).toBe(Date.parse(entry.createdAt) + 86_400_000);
     expect(append!.content).toBeUndefined();
     expect(update).toMatchObject({ operation: 'UPDATE', content, runId: null, assistantId: null, replayed: false });
     expect(clearContent).toMatchObject({ operation: 'CLEAR_CONTENT' });

@@ -123,8 +123,15 @@ describe('a stream', () => {
   test('gives back every event as it was, in order, to another process, and completes after the last one', async () => {
     const run = newRun();
     const publisher = one.events.publisher(run);
-    const entry = { id: 'entry_1', content: 'é\n"', author: 'A', runId: run.id, createdAt: new Date(5), sequence: 7 };
-    const content = { text: '', version: '8', updatedAt: new Date(6) };
+    const entry = {
+      id: 'entry_1',
+      content: 'é\n"',
+      author: 'A',
+      runId: run.id,
+      createdAt: '1970-01-01T00:00:00.005Z',
+      sequence: 7,
+    };
+    const content = { text: '', version: '8', updatedAt: '1970-01-01T00:00:00.006Z' };
     const scratchpad = {
       type: 'scratchpad' as const,
       originRunId: run.id,

@@ -12,7 +12,7 @@ import {
 import { startService, type Service, type Tenant } from '../../support/service.js';
 
 type Changes = Awaited<ReturnType<ScratchpadService['subscribe']>>;
-type Change = { operation: string; entry?: { content: string; createdAt: Date } };
+type Change = { operation: string; entry?: { content: string; createdAt: Date | string } };
 type Take = (change: Change) => boolean;
 
 /** What the executions have read of each change: as often as it was executed. */

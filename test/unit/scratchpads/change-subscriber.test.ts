@@ -21,7 +21,7 @@ const append = (number: number, previous = number - 1): PublishedEvent => ({
     content: `${number}`,
     author: null,
     runId: null,
-    createdAt: new Date(0),
+    createdAt: '1970-01-01T00:00:00.000Z',
     sequence: number,
   },
 });

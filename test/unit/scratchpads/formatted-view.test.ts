@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { formatView } from '../../../src/scratchpads/formatted-view.js';
 import { emptyContent, type ContentState, type EntryState } from '../../../src/scratchpads/schemas.js';
 
-const createdAt = new Date('2026-01-31T09:30:00.000Z');
+const createdAt = '2026-01-31T09:30:00.000Z';
 const entryOf = (content: string, author: string | null = null): EntryState => ({
   id: 'entry_1',
   content,

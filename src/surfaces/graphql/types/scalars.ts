@@ -58,7 +58,7 @@ const isGiven = (name: string, variables: VariableValues): boolean =>
 export function addScalars(builder: Builder): void {
   builder.scalarType('DateTime', {
     description: 'An instant, ISO 8601 in UTC with milliseconds: 2026-01-31T09:30:00.000Z',
-    serialize: (date) => date.toISOString(),
+    serialize: (instant) => (typeof instant === 'string' ? instant : instant.toISOString()),
     parseValue: parseInstant,
   });
   builder.scalarType('JSONObject', {
