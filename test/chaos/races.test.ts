@@ -13,7 +13,7 @@ import { createRequests, type Answer, type Requests } from './support/requests.j
 import { appendDocument } from './support/writers.js';
 
 const racers = 20;
-const rounds = 8;
+const rounds = 25;
 
 let folder: string;
 let arena: Arena;

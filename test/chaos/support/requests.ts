@@ -28,7 +28,7 @@ export interface Requests {
   readonly figures: RequestFigures;
 }
 
-export const longestRequestMs = 10_000;
+const longestRequestMs = 10_000;
 /** Long enough to see how long a hanging request would have hung. */
 const giveUpMs = 20_000;
 

@@ -8,8 +8,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const root = resolve(import.meta.dirname, '../../..');
-/** Generous: a machine that is busy with something else is no reason to fail. */
-const startLimitMs = 120_000;
+const startLimitMs = 30_000;
 /** What an operator allows before SIGKILL. */
 const stopLimitMs = 10_000;
 
