@@ -61,7 +61,8 @@ it('leaves a stream open for as long as it likes', async () => {
   await eventually(() => service.sources.open.size === 1, 'it is open');
   await delay(answerTimeoutMs + 600);
   service.sources.push({ event: { number: 1 } });
-  await eventually(() => results.length === 1, 'it is told');
+  await eventually(() => results.length > 0, 'it is told');
+  expect(results).toMatchObject([{ data: { events: { number: 1 } } }]);
   client.dispose();
 });
 
