@@ -19,8 +19,7 @@ export class Exchange implements HttpExchange {
   readonly startedAt = performance.now();
   /** It was refused because its answer took too long: what comes now is nobody's any more. */
   isOverdue = false;
-  /** Since when all of it is here. */
-  private completeAt = this.startedAt;
+  private owedSince: number | undefined;
   readonly notes: RequestNotes = {
     outcome: undefined,
     operation: undefined,
@@ -51,16 +50,15 @@ export class Exchange implements HttpExchange {
     return this.scope.listensOnLoopback && isLoopbackCall(this.request);
   }
 
-  /** For how long an answer has been owed to a client that has sent everything, in milliseconds. */
+  /** For how long, since the first look at it, an answer has been owed to a client that has sent everything; in milliseconds. */
   owedForMs(now: number): number {
-    const isOwed = this.request.complete && !this.response.headersSent && !this.response.destroyed;
-    return isOwed ? now - this.completeAt : 0;
+    if (!this.request.complete || this.response.headersSent || this.response.destroyed) return 0;
+    this.owedSince ??= now;
+    return now - this.owedSince;
   }
 
-  async readBody(): Promise<Buffer> {
-    const body = await readBody(this.request, this.scope.maxBodyBytes);
-    this.completeAt = performance.now();
-    return body;
+  readBody(): Promise<Buffer> {
+    return readBody(this.request, this.scope.maxBodyBytes);
   }
 
   note(notes: RequestNotes): void {

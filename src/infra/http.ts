@@ -38,7 +38,7 @@ export interface HttpServerOptions {
   headersTimeoutMs?: number;
   /** How often the two are checked. Default one second. */
   timeoutCheckMs?: number;
-  /** For an answer to begin once the whole request is here; then it is refused as UNAVAILABLE. Default 9 seconds. */
+  /** For an answer to begin once the whole request is here; a moment later it is refused as UNAVAILABLE. Default 9 seconds. */
   answerTimeoutMs?: number;
   /** For running requests to end when the server closes. Default 3 seconds. */
   closeGraceMs?: number;

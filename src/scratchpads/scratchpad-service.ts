@@ -137,7 +137,8 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
   /** The one check before every use of a pad: it is there, it is the principal's, and the principal may do this with it. */
   async function requirePad(principal: Principal, scratchpadId: string, action: PadAction): Promise<PadAddress> {
     const ownerId = ownerForPad(principal, scratchpadId, action);
-    if (!(await identityPlane.exists(ownerId, scratchpadId))) throw notFound();
+    const isThere = identityPlane.isKnown(ownerId, scratchpadId) || (await identityPlane.exists(ownerId, scratchpadId));
+    if (!isThere) throw notFound();
     return { ownerId, scratchpadId };
   }
 
@@ -234,7 +235,8 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       ownerForPad(principal, scratchpadId, 'REPLACE');
       const change = parseInput(contentChange, input);
       const pad = await requirePad(principal, scratchpadId, 'REPLACE');
-      await waitingNotebooks.settle(pad);
+      const settling = waitingNotebooks.settle(pad);
+      if (settling) await settling;
       return await dataPlane.setContent(pad, {
         text: change.text,
         expectedVersion: change.expectedVersion ?? undefined,
@@ -247,7 +249,8 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       ownerForPad(principal, scratchpadId, 'APPEND');
       const { content, idempotencyKey: key } = parseInput(newEntry, input);
       const pad = await requirePad(principal, scratchpadId, 'APPEND');
-      await waitingNotebooks.settle(pad);
+      const settling = waitingNotebooks.settle(pad);
+      if (settling) await settling;
       const isAgent = principal.kind === 'agent';
       const author = isAgent ? principal.name : origin.author;
       const entry = { content, idempotencyKey: key ?? undefined, ...origin, author };
@@ -257,7 +260,8 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
 
     async clear(principal, scratchpadId, scope, origin = {}) {
       const pad = await requirePad(principal, scratchpadId, 'MANAGE');
-      await waitingNotebooks.settle(pad);
+      const settling = waitingNotebooks.settle(pad);
+      if (settling) await settling;
       await dataPlane.clear(pad, scope, origin);
     },
 
