@@ -43,6 +43,8 @@ const documents = {
 
 const mostUsers = 6;
 const mostThreads = 8;
+/** For each server, from when a deletion is sent on. */
+const lateWrites = 8;
 
 export function startChurner(part: Part, world: ChurnedWorld): Participant {
   const { session, random, name } = part;
@@ -129,12 +131,30 @@ export function startChurner(part: Part, world: ChurnedWorld): Participant {
     return answer.kind === 'success';
   }
 
-  async function write(thread: ChurnedThread, pad: ChurnedPad, index: number): Promise<boolean> {
+  async function write(thread: ChurnedThread, pad: ChurnedPad, entryName: string, server: number): Promise<boolean> {
     const target = { scratchpadId: pad.id, secret: thread.user.secret };
-    const text = { name: `${name}-${index}`, length: random.whole(10, 300) };
-    const answer = await appendOnce(part, target, text, random.whole(0, session.servers - 1));
+    const answer = await appendOnce(part, target, { name: entryName, length: random.whole(10, 300) }, server);
     judge('an append', answer, [pad.id, thread.id, thread.user.id]);
     return answer.kind === 'success';
+  }
+
+  /** Every server knows that the pad is there, and goes on to write into it when it is not any more. */
+  async function removeWhileWriting(
+    thread: ChurnedThread,
+    pad: ChurnedPad,
+    index: number,
+    removal: () => Promise<boolean>,
+  ): Promise<boolean> {
+    const servers = Array.from({ length: session.servers }, (_, server) => server);
+    await Promise.all(servers.map((server) => write(thread, pad, `${name}-${index}-before-${server}`, server)));
+    const removing = removal();
+    const late = async (server: number): Promise<void> => {
+      for (let times = 0; times < lateWrites; times += 1) {
+        await write(thread, pad, `${name}-${index}-late-${server}-${times}`, server);
+      }
+    };
+    const [isRemoved] = await Promise.all([removing, ...servers.map(late)]);
+    return isRemoved;
   }
 
   async function remove(
@@ -169,16 +189,17 @@ export function startChurner(part: Part, world: ChurnedWorld): Participant {
     }
     if (user.threads.length === 0 || (dice < 0.2 && user.threads.length < mostThreads)) return await createThread(user);
     const thread = random.pick(user.threads);
+    const { pad } = thread;
     if (dice < 0.26) {
       user.threads.splice(user.threads.indexOf(thread), 1);
-      return await remove('thread', thread.id, user, user.id);
+      const removal = () => remove('thread', thread.id, user, user.id);
+      return pad ? await removeWhileWriting(thread, pad, index, removal) : await removal();
     }
-    const { pad } = thread;
     if (!pad) return await createScratchpad(thread);
     if (dice < 0.34) {
       thread.pad = undefined;
-      return await remove('scratchpad', pad.id, user, thread.id);
+      return await removeWhileWriting(thread, pad, index, () => remove('scratchpad', pad.id, user, thread.id));
     }
-    return await write(thread, pad, index);
+    return await write(thread, pad, `${name}-${index}`, random.whole(0, session.servers - 1));
   });
 }
