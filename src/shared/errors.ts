@@ -1,5 +1,6 @@
 // The one kind of error that the domain throws. How a code looks on a wire is decided in surfaces/error-table.ts alone.
 import type { z } from 'zod';
+import { shorten } from './text.js';
 
 /** Everything that can go wrong by contract. What is not one of these is a bug: it is logged and masked. */
 export type ErrorCode =
@@ -71,14 +72,17 @@ export const unavailable = (store: 'SQL' | 'Redis', cause?: unknown): DomainErro
 export const invalidInput = (message: string, issues?: InputIssue[]): DomainError =>
   new DomainError('INVALID_INPUT', message, { issues: issues ?? [{ path: [], message }] });
 
-/** Every mistake that a schema found, as one error. */
+/** What a person can mend at once. */
+const mostIssues = 50;
+
+/** The mistakes that a schema found, as one error. */
 export function invalidInputFrom(error: z.core.$ZodError): DomainError {
-  const issues = error.issues.map((issue) => ({
-    path: issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part)),
-    message: issue.message,
+  const issues = error.issues.slice(0, mostIssues).map((issue) => ({
+    path: issue.path.map((part) => (typeof part === 'number' ? part : shorten(String(part)))),
+    message: shorten(issue.message),
   }));
   const summary = issues.map(({ path, message }) => (path.length > 0 ? `${path.join('.')}: ${message}` : message));
-  return invalidInput(summary.join('; '), issues);
+  return invalidInput(shorten(summary.join('; ')), issues);
 }
 
 /** Checks `value` against `schema`; every mistake is reported at once. @throws DomainError INVALID_INPUT */

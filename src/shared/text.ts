@@ -17,6 +17,12 @@ export const nameText = storableText
 /** The size that limits are about: bytes in UTF-8. */
 export const byteLength = (text: string): number => Buffer.byteLength(text, 'utf8');
 
+const longestEcho = 1000;
+
+/** For messages that repeat what a client sent: a mistake is recognised by its beginning. */
+export const shorten = (text: string): string =>
+  text.length > longestEcho ? `${text.slice(0, longestEcho).toWellFormed()}…` : text;
+
 /** The longest beginning of `text` that takes at most `maxBytes` and cuts no character in two. */
 export function cutToBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text, 'utf8');

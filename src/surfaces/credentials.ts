@@ -13,12 +13,16 @@ const readers = new Map([
   ['x-api-key', keyOf],
 ]);
 
+/** Of two places. @throws DomainError UNAUTHENTICATED when they differ */
+export function onlySecret(one: string | undefined, other: string | undefined): string | undefined {
+  if (one !== undefined && other !== undefined && one !== other) throw ambiguous();
+  return one ?? other;
+}
+
 /** However often and wherever it is given: it has to be the same. */
 function choose(chosen: string | undefined, name: string, value: unknown): string | undefined {
   const secret = typeof value === 'string' ? readers.get(name.toLowerCase())?.(value) : undefined;
-  if (secret === undefined) return chosen;
-  if (chosen !== undefined && chosen !== secret) throw ambiguous();
-  return secret;
+  return onlySecret(chosen, secret);
 }
 
 /**

@@ -1,6 +1,8 @@
 // From whatever was thrown to the GraphQL error that a client may read.
 import { GraphQLError, type ExecutionResult } from 'graphql';
 import type { DomainError } from '../../shared/errors.js';
+import { shorten } from '../../shared/text.js';
+import { withinAnswerSize } from './answer-size.js';
 import { errorTable, presentError, publicDetails, type ErrorScope, type TranslateError } from '../error-table.js';
 
 /** The extensions' codes of documents that are refused before anything is executed. */
@@ -41,7 +43,7 @@ export function toGraphqlError(thrown: unknown, scope: ErrorScope, translate: Tr
     return domainToGraphqlError(presentError(cause, scope, translate), scope.requestId, thrown);
   }
   if (thrown === cause && cause.extensions.code !== undefined) return cause;
-  const { message } = cause;
+  const message = shorten(cause.message);
   const path = thrown instanceof GraphQLError ? pathOf(thrown.message) : [];
   return new GraphQLError(message, {
     ...place(thrown),
@@ -49,15 +51,15 @@ export function toGraphqlError(thrown: unknown, scope: ErrorScope, translate: Tr
   });
 }
 
-/** The same result with every error fit for the client. */
+/** The same result with every error fit for the client, and no larger than an answer may be. */
 export const presentResult = (
   result: ExecutionResult,
   scope: ErrorScope,
   translate: TranslateError,
 ): ExecutionResult =>
   result.errors === undefined
-    ? result
-    : { ...result, errors: result.errors.map((error) => toGraphqlError(error, scope, translate)) };
+    ? withinAnswerSize(result)
+    : { ...withinAnswerSize(result), errors: result.errors.map((error) => toGraphqlError(error, scope, translate)) };
 
 /** What metrics call the outcome of `result`. */
 export function outcomeOf(result: ExecutionResult): string {

@@ -1,7 +1,16 @@
 // What a document may look like, whoever sends it and over whichever transport: the limits that are checked before anything is executed.
 import { EnvelopArmor } from '@escape.tech/graphql-armor';
 import type { Plugin } from '@envelop/core';
-import { GraphQLError, NoSchemaIntrospectionCustomRule, parse, specifiedRules, validate, type Source } from 'graphql';
+import {
+  GraphQLError,
+  NoSchemaIntrospectionCustomRule,
+  parse,
+  specifiedRules,
+  TokenKind,
+  validate,
+  type DocumentNode,
+  type Source,
+} from 'graphql';
 
 export interface GuardRailLimits {
   /** Levels of fields; fragments add none. */
@@ -24,6 +33,8 @@ export const defaultLimits: GuardRailLimits = {
 };
 
 const maxValidationErrors = 20;
+/** Of aliases, operations, variables and fragments, in characters. */
+const longestName = 200;
 
 /** Where the string that begins at `start` (on its first quote) ends, exclusively. */
 function endOfString(text: string, start: number): number {
@@ -59,6 +70,15 @@ export function hasMoreComments(text: string, limit: number): boolean {
   return false;
 }
 
+/** A name comes again for each object of the answer, and in each error: what is one token of the document would be most of that. */
+function requireShortNames({ loc }: DocumentNode): void {
+  for (let token = loc?.startToken ?? null; token !== null; token = token.next) {
+    if (token.kind === TokenKind.NAME && token.end - token.start > longestName) {
+      throw new GraphQLError(`Syntax Error: A name has more than ${longestName} characters. Parsing aborted.`);
+    }
+  }
+}
+
 /** Parses and validates within the limits; names of the schema are suggested only when it is open to be read. */
 export function useGuardRails(limits: GuardRailLimits, introspection: boolean): Plugin[] {
   const { maxDepth, maxAliases, maxDirectives, maxTokens } = limits;
@@ -77,7 +97,9 @@ export function useGuardRails(limits: GuardRailLimits, introspection: boolean): 
     if (hasMoreComments(text, maxTokens)) {
       throw new GraphQLError(`Syntax Error: Document contains more than ${maxTokens} comments. Parsing aborted.`);
     }
-    return parse(source, { maxTokens });
+    const document = parse(source, { maxTokens });
+    requireShortNames(document);
+    return document;
   };
   const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   const validateWithinLimits: typeof validate = (schema, document, armorRules = []) => {

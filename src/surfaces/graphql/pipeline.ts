@@ -10,6 +10,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import { shorten } from '../../shared/text.js';
 import { isDivertible, type Divertible } from '../../shared/divertible.js';
 import { createCompiledExecution, type Execute } from './compiled-execution.js';
 import { parseFailed, validationFailed } from './graphql-errors.js';
@@ -93,7 +94,7 @@ function withCode(error: unknown, code: string): GraphQLError {
   if (error instanceof RangeError)
     return new GraphQLError('The document is nested too deeply.', { extensions: { code } });
   if (!(error instanceof GraphQLError)) throw error;
-  const message = code === validationFailed ? error.message.replace(/^Syntax Error: /, '') : error.message;
+  const message = shorten(code === validationFailed ? error.message.replace(/^Syntax Error: /, '') : error.message);
   const { nodes, source, positions } = error;
   return new GraphQLError(message, { nodes, source, positions, extensions: { code } });
 }

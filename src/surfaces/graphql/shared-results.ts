@@ -12,6 +12,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import { withinAnswerSize } from './answer-size.js';
 import type { Variables } from './operation-cost.js';
 
 /**
@@ -114,7 +115,8 @@ function variablesOf(
   return isOfEvent ? [...names].toSorted() : undefined;
 }
 
-function createSharedResult(result: ExecutionResult): SharedResult {
+function createSharedResult(whole: ExecutionResult): SharedResult {
+  const result = withinAnswerSize(whole);
   let payload: Buffer | undefined;
   return {
     result,

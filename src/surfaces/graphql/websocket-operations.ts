@@ -3,7 +3,7 @@ import { OperationTypeNode, type ExecutionArgs, type ExecutionResult, type Graph
 import { CloseCode, type Context } from 'graphql-ws';
 import { DomainError, invalidInput } from '../../shared/errors.js';
 import type { Logger } from '../../shared/logger.js';
-import { secretFromHeaders, secretFromParameters } from '../credentials.js';
+import { onlySecret, secretFromHeaders, secretFromParameters } from '../credentials.js';
 import { errorScope, presentError, type ErrorScope, type TranslateError } from '../error-table.js';
 import type { JsonFlaw } from '../strict-json.js';
 import { outcomeOf } from './graphql-errors.js';
@@ -57,6 +57,8 @@ const surfaceName = 'graphql-ws';
 /** The protocol allows 123 bytes. */
 export const maxReasonLength = 120;
 
+const longestOperationId = 256;
+
 /** Clients give up at 4401 and 4403 and come back after 1013. */
 const closeCodes: Partial<Record<DomainError['code'], number>> = {
   UNAUTHENTICATED: CloseCode.Unauthorized,
@@ -72,7 +74,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
 
   async function onConnect({ connectionParams, extra: { connection } }: ProtocolContext): Promise<boolean> {
     try {
-      connection.secret = secretFromParameters(connectionParams) ?? secretFromHeaders(connection.rawHeaders);
+      connection.secret = onlySecret(secretFromParameters(connectionParams), secretFromHeaders(connection.rawHeaders));
       connection.rawHeaders = [];
       await authentication.identify(connection.secret);
       return true;
@@ -115,6 +117,10 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
       if (Object.keys(subscriptions).length > maxOperations) {
         const message = `${maxOperations} operations run on this socket already: end one, or open another socket.`;
         throw new DomainError('LIMIT_EXCEEDED', message);
+      }
+      if (id.length > longestOperationId) {
+        // It comes again with every event.
+        throw new DomainError('LIMIT_EXCEEDED', `The id of an operation has at most ${longestOperationId} characters.`);
       }
       if (flaw) throw invalidInput(`The message ${flaw.message}`);
       // The key may have been revoked since the connection began.

@@ -1,0 +1,32 @@
+// How large an answer would get, told before it is made: aliases repeat what is held once, and a text of a gigabyte stops everybody.
+import { GraphQLError, type ExecutionResult } from 'graphql';
+import { errorTable } from '../error-table.js';
+
+/** In characters of JSON, about. */
+export const maxAnswerLength = 32 * 2 ** 20;
+
+/** What is left of `length` behind `value`; below zero it did not fit, and nobody has looked at the rest. */
+function leftBehind(value: unknown, length: number): number {
+  if (typeof value === 'string') return length - value.length - 2;
+  if (typeof value !== 'object' || value === null) return length - 8;
+  let left = length - 2;
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length && left >= 0; index += 1) left = leftBehind(value[index], left - 1);
+    return left;
+  }
+  for (const name of Object.keys(value)) {
+    if (left < 0) return left;
+    left = leftBehind((value as Record<string, unknown>)[name], left - name.length - 4);
+  }
+  return left;
+}
+
+/** The result itself, or LIMIT_EXCEEDED in its place. A mutation has been carried out by then, and is told so. */
+export function withinAnswerSize(result: ExecutionResult): ExecutionResult {
+  if (result.data == null || leftBehind(result.data, maxAnswerLength) >= 0) return result;
+  const message = `The answer would have more than ${maxAnswerLength} characters: ask for smaller pages, or for less at once. If it was a mutation, it has been carried out.`;
+  return {
+    data: null,
+    errors: [new GraphQLError(message, { extensions: { code: errorTable.LIMIT_EXCEEDED.graphqlCode } })],
+  };
+}
