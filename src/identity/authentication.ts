@@ -28,8 +28,8 @@ interface Dependencies {
   prisma: Pick<PrismaClient, 'apiKey' | 'agentToken'>;
   /** The administrator's secret; undefined means that there is no administrator. */
   administratorSecret: string | undefined;
-  /** Counts a request of this key; undefined when there is no limit. @throws DomainError RATE_LIMITED */
-  countRequest: (credentialId: string) => Promise<void> | undefined;
+  /** Counts a request of this key. @throws DomainError RATE_LIMITED */
+  countRequest: (credentialId: string) => Promise<void>;
   now: Clock;
   logger: Logger;
 }
@@ -120,8 +120,8 @@ export function createAuthentication(dependencies: Dependencies): Authentication
     }
   }
 
-  /** What a busy client's secret leads to, without a wait; else where to look. @throws DomainError UNAUTHENTICATED */
-  function recall(secret: string): Principal | { secretHash: string } {
+  async function identify(secret: string | undefined): Promise<Principal> {
+    if (secret === undefined || secret === '') throw unauthenticated();
     const secretHash = hashSecret(secret);
     const cached = cache.get(secretHash);
     const at = now();
@@ -133,15 +133,8 @@ export function createAuthentication(dependencies: Dependencies): Authentication
     if (administratorHash !== undefined && isSameHash(secretHash, administratorHash)) {
       return { kind: 'administrator' };
     }
-    return { secretHash };
-  }
-
-  async function identify(secret: string | undefined): Promise<Principal> {
-    if (secret === undefined || secret === '') throw unauthenticated();
-    const recalled = recall(secret);
-    if ('kind' in recalled) return recalled;
-    const { id, principal } = await lookUpOnce(secret, recalled.secretHash);
-    lastUses.set(id, now());
+    const { id, principal } = await lookUpOnce(secret, secretHash);
+    lastUses.set(id, at);
     return principal;
   }
 
@@ -161,11 +154,8 @@ export function createAuthentication(dependencies: Dependencies): Authentication
 
   return {
     async authenticate(secret) {
-      const recalled = secret ? recall(secret) : undefined;
-      const principal = recalled && 'kind' in recalled ? recalled : await identify(secret);
-      // A promise that nobody needs costs a request as much as the look at its key.
-      const counted = countRequest(credentialIdOf(principal) ?? principal.kind);
-      if (counted) await counted;
+      const principal = await identify(secret);
+      await countRequest(credentialIdOf(principal) ?? principal.kind);
       return principal;
     },
 

@@ -14,8 +14,6 @@ export interface IdentityPlane {
    */
   find(ownerId: string, scratchpadId: string, query?: Prisma.ScratchpadDefaultArgs): Promise<Scratchpad | null>;
   findByThread(ownerId: string, threadId: string, query?: Prisma.ScratchpadDefaultArgs): Promise<Scratchpad | null>;
-  /** Whether `exists` would say so without asking SQL. */
-  isKnown(ownerId: string, scratchpadId: string): boolean;
   /** Whether the owner has this pad; true is remembered for at most a second, false never. */
   exists(ownerId: string, scratchpadId: string): Promise<boolean>;
   /** The same, asked of SQL whatever is remembered. */
@@ -71,12 +69,10 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
     return row !== null;
   };
 
-  const isKnown: IdentityPlane['isKnown'] = (ownerId, scratchpadId) =>
-    (knownUntilMs.get(keyOf(ownerId, scratchpadId)) ?? 0) > now().getTime();
-
   const exists: IdentityPlane['exists'] = async (ownerId, scratchpadId) => {
     if (!isId('scratchpad', scratchpadId)) return false;
-    return isKnown(ownerId, scratchpadId) || (await existsNow(ownerId, scratchpadId));
+    const untilMs = knownUntilMs.get(keyOf(ownerId, scratchpadId)) ?? 0;
+    return untilMs > now().getTime() || (await existsNow(ownerId, scratchpadId));
   };
 
   function forgetOwner(ownerId: string): void {
@@ -85,7 +81,6 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
   }
 
   return {
-    isKnown,
     exists,
     existsNow,
     forgetOwner,

@@ -137,8 +137,7 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
   /** The one check before every use of a pad: it is there, it is the principal's, and the principal may do this with it. */
   async function requirePad(principal: Principal, scratchpadId: string, action: PadAction): Promise<PadAddress> {
     const ownerId = ownerForPad(principal, scratchpadId, action);
-    const isThere = identityPlane.isKnown(ownerId, scratchpadId) || (await identityPlane.exists(ownerId, scratchpadId));
-    if (!isThere) throw notFound();
+    if (!(await identityPlane.exists(ownerId, scratchpadId))) throw notFound();
     return { ownerId, scratchpadId };
   }
 
@@ -235,8 +234,7 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       ownerForPad(principal, scratchpadId, 'REPLACE');
       const change = parseInput(contentChange, input);
       const pad = await requirePad(principal, scratchpadId, 'REPLACE');
-      const settling = waitingNotebooks.settle(pad);
-      if (settling) await settling;
+      await waitingNotebooks.settle(pad);
       return await dataPlane.setContent(pad, {
         text: change.text,
         expectedVersion: change.expectedVersion ?? undefined,
@@ -249,8 +247,7 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       ownerForPad(principal, scratchpadId, 'APPEND');
       const { content, idempotencyKey: key } = parseInput(newEntry, input);
       const pad = await requirePad(principal, scratchpadId, 'APPEND');
-      const settling = waitingNotebooks.settle(pad);
-      if (settling) await settling;
+      await waitingNotebooks.settle(pad);
       const isAgent = principal.kind === 'agent';
       const author = isAgent ? principal.name : origin.author;
       const entry = { content, idempotencyKey: key ?? undefined, ...origin, author };
@@ -260,8 +257,7 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
 
     async clear(principal, scratchpadId, scope, origin = {}) {
       const pad = await requirePad(principal, scratchpadId, 'MANAGE');
-      const settling = waitingNotebooks.settle(pad);
-      if (settling) await settling;
+      await waitingNotebooks.settle(pad);
       await dataPlane.clear(pad, scope, origin);
     },
 

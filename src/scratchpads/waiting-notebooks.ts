@@ -6,8 +6,8 @@ import type { PadAddress } from '../redis/redis-keys.js';
 export interface WaitingNotebooks {
   /** Nobody could look for the thread's notebook: it is looked for before the pad is written to. */
   wait(pad: PadAddress, threadId: string): void;
-  /** To be awaited before each write; undefined when none waits. @throws DomainError UNAVAILABLE */
-  settle(pad: PadAddress): Promise<void> | undefined;
+  /** To be awaited before each write. Costs nothing when none waits. @throws DomainError UNAVAILABLE */
+  settle(pad: PadAddress): Promise<void>;
 }
 
 /** Of this process: what another process writes first, or a restart in between, is not covered. */
@@ -30,17 +30,16 @@ export function createWaitingNotebooks(convergeNotebook: ConvergeNotebook): Wait
     for (const { pad, threadId } of waiting.values()) await converge(pad, threadId);
   }
 
-  async function settle({ scratchpadId }: PadAddress): Promise<void> {
-    const own = waiting.get(scratchpadId);
-    if (own) await converge(own.pad, own.threadId);
-    settling ??= settleOthers()
-      .catch(() => undefined) // the next write tries again
-      .finally(() => (settling = undefined));
-  }
-
   return {
     wait: (pad, threadId) => void waiting.set(pad.scratchpadId, { pad, threadId }),
 
-    settle: (pad) => (waiting.size === 0 ? undefined : settle(pad)),
+    async settle({ scratchpadId }) {
+      if (waiting.size === 0) return;
+      const own = waiting.get(scratchpadId);
+      if (own) await converge(own.pad, own.threadId);
+      settling ??= settleOthers()
+        .catch(() => undefined) // the next write tries again
+        .finally(() => (settling = undefined));
+    },
   };
 }

@@ -212,7 +212,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return mapEvents(source, async (event) => executeEvent(prepared, event, createContext()));
   }
 
+  /** The rails are behind the operation already: with no other plugin there is nothing to call at execution. */
   async function beginExecution(context: object): Promise<{ contextValue: object; executeIt: Execute }> {
+    if (plugins.length === 0) return { contextValue: context, executeIt: execute };
     const enveloped = getEnveloped(context);
     return {
       contextValue: (await enveloped.contextFactory()) as object,
@@ -243,10 +245,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
     async run(prepared, createContext) {
       const { document, operation, variables } = prepared;
-      const context = createContext();
-      // The rails are behind the operation already: with no other plugin there is nothing to call, or to wait for.
-      const { contextValue, executeIt } =
-        plugins.length === 0 ? { contextValue: context, executeIt: execute } : await beginExecution(context);
+      const { contextValue, executeIt } = await beginExecution(createContext());
       const args = {
         schema,
         document,
