@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../shared/errors.js';
 import type { HttpExchange, HttpSurface } from '../shared/http-exchange.js';
-import type { Logger } from '../shared/logger.js';
+import { writePlainLine, type Logger } from '../shared/logger.js';
 import { Exchange, type ExchangeScope } from './exchange.js';
 import { HttpAnswer } from './http-answer.js';
 import { discardBody } from './http-body.js';
@@ -145,7 +145,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const seconds = (performance.now() - startedAt) / 1000;
     const outcome =
       notes.outcome ?? (aborted ? 'ABORTED' : response.statusCode < 400 ? 'OK' : String(response.statusCode));
-    // Not the exchange's own logger: making one costs more than the line.
     const line = {
       requestId,
       method: request.method,
@@ -153,19 +152,28 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       status: response.statusCode,
       durationMs: Math.round(seconds * 1e6) / 1e3,
       surface: surface?.name,
-      ...notes,
       outcome,
+      operation: notes.operation,
+      operationName: notes.operationName,
+      stream: notes.stream,
+      msg: 'request',
     };
     if (!surface) {
-      logger.debug(line, 'request');
+      logger.debug(line);
       return;
     }
-    logger.info(line, 'request');
+    writePlainLine(logger, line);
     metrics.requestFinished({
       surface: surface.name,
       outcome,
       seconds: notes.stream === true || aborted ? undefined : seconds,
     });
+  }
+
+  function headersOf(requestId: string): string[] {
+    const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff', 'vary', 'Origin'];
+    if (closing) headers.push('connection', 'close');
+    return headers;
   }
 
   function onRequest(request: IncomingMessage, response: HttpAnswer): void {
@@ -174,12 +182,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const exchange = new Exchange(request, response, path, search, readRequestId(request), scope);
     openExchanges.set(exchange, surface);
     openResponses.set(request.socket, response);
-    response.commonHeaders = {
-      'x-request-id': exchange.requestId,
-      'x-content-type-options': 'nosniff',
-      vary: 'Origin',
-      ...(closing && { connection: 'close' }),
-    };
+    response.commonHeaders = headersOf(exchange.requestId);
     response.once('close', () => {
       openExchanges.delete(exchange);
       if (!request.complete) discardBody(request, maxBodyBytes);

@@ -63,17 +63,30 @@ const queueOptions: RedisOptions = {
 };
 
 /**
- * What is written within one turn of the event loop leaves together: for a busy server a system call for each command is what Redis costs
- * most.
+ * What is written within one turn of the event loop leaves together, as one text: for a busy server a system call for each command is what
+ * Redis costs most.
  */
 function gatherWrites({ stream }: { readonly stream: Writable }): void {
-  const write: unknown = Reflect.get(stream, 'write');
+  const write = Reflect.get(stream, 'write') as (...chunk: unknown[]) => boolean;
+  const end = Reflect.get(stream, 'end') as (...last: unknown[]) => Writable;
+  let gathered = '';
+  const flush = (): void => {
+    const text = gathered;
+    gathered = '';
+    if (text !== '') write.call(stream, text);
+  };
+  stream.end = (...last: unknown[]): never => {
+    flush();
+    return end.apply(stream, last) as never;
+  };
   stream.write = (...chunk: unknown[]): boolean => {
-    if (stream.writableCorked === 0) {
-      stream.cork();
-      setImmediate(() => stream.uncork());
+    if (chunk.length === 1 && typeof chunk[0] === 'string') {
+      if (gathered === '') setImmediate(flush);
+      gathered += chunk[0];
+      return true;
     }
-    return Reflect.apply(write as Writable['write'], stream, chunk);
+    flush();
+    return write.apply(stream, chunk);
   };
 }
 

@@ -180,18 +180,23 @@ export function createDataPlane({ redis, limits }: { redis: RedisAccess; limits:
       requireWithin(content, limits.maxEntryBytes, 'The entry');
       const id = createId('entry');
       const appended = { content, author: entry.author ?? null, runId: entry.runId ?? null };
-      const reply = (await askRedis(redis, () =>
-        append(keysFor(pad, entry.idempotencyKey), [
-          eventChannel(pad),
-          ttlSeconds,
-          limits.maxEntries,
-          JSON.stringify({ id, content }).slice(0, -1),
-          closingMembers({ author: entry.author, run_id: entry.runId }),
-          eventOrigin(entry),
-          id,
-          entry.idempotencyKey === undefined ? '' : hashOf('append', content),
-        ]),
-      )) as ['OK', string, string, number] | ['AGAIN', string, string | null] | Refusal;
+      const values = [
+        eventChannel(pad),
+        ttlSeconds,
+        limits.maxEntries,
+        `{"id":"${id}","content":${JSON.stringify(content)}`,
+      ];
+      const { author, runId, assistantId } = entry;
+      if (
+        author !== undefined ||
+        runId !== undefined ||
+        assistantId !== undefined ||
+        entry.idempotencyKey !== undefined
+      )
+        values.push(closingMembers({ author, run_id: runId }), eventOrigin(entry));
+      if (entry.idempotencyKey !== undefined) values.push(id, hashOf('append', content));
+      const reply = (await askRedis(redis, () => append(keysFor(pad, entry.idempotencyKey), values))) as
+        ['OK', string, string, number] | ['AGAIN', string, string | null] | Refusal;
       if (reply[0] === 'OK') {
         const [, sequence, createdAt, position] = reply;
         return { entry: { id, ...appended, createdAt, sequence: Number(sequence) }, position };

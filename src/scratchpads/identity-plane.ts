@@ -1,6 +1,8 @@
 // The SQL side of scratchpads: which pad exists, whose it is, what it hangs on.
+import DataLoader from 'dataloader';
 import type { Prisma, PrismaClient, Scratchpad } from '../generated/prisma/client.js';
 import { visibleTo } from '../identity/visible-to.js';
+import type { PadAddress } from '../redis/redis-keys.js';
 import type { Clock } from '../shared/clock.js';
 import { DomainError, notFound } from '../shared/errors.js';
 import { createId, isId } from '../shared/ids.js';
@@ -38,6 +40,7 @@ interface Dependencies {
 
 const cacheMs = 1000;
 const sweepAbovePads = 10_000;
+const mostPadsInStatement = 500;
 
 const asksForIdsOnly = ({ select, ...rest }: Prisma.ScratchpadDefaultArgs): boolean =>
   select != null &&
@@ -59,15 +62,35 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
     knownUntilMs.set(key, askedAtMs + cacheMs);
   }
 
-  const existsNow: IdentityPlane['existsNow'] = async (ownerId, scratchpadId) => {
+  async function findRows(pads: readonly PadAddress[]): Promise<boolean[]> {
     const askedAtMs = now().getTime();
     const deletionsBefore = deletions;
-    const key = keyOf(ownerId, scratchpadId);
-    const row = await prisma.scratchpad.findFirst({ where: { id: scratchpadId, ownerId }, select: { id: true } });
-    if (row && deletions === deletionsBefore) remember(key, askedAtMs);
-    else knownUntilMs.delete(key);
-    return row !== null;
-  };
+    const rows = await prisma.scratchpad.findMany({
+      where: { OR: pads.map(({ ownerId, scratchpadId }) => ({ id: scratchpadId, ownerId })) },
+      select: { id: true, ownerId: true },
+    });
+    const found = new Set(rows.map(({ id, ownerId }) => keyOf(ownerId, id)));
+    return pads.map((pad) => {
+      const key = keyOf(pad.ownerId, pad.scratchpadId);
+      const isThere = found.has(key);
+      if (isThere && deletions === deletionsBefore) remember(key, askedAtMs);
+      else knownUntilMs.delete(key);
+      return isThere;
+    });
+  }
+
+  /** Never rejects. */
+  let finding: Promise<unknown> = Promise.resolve();
+  /** What is asked while a statement is under way is in the next one: pads that are used together are forgotten together. */
+  const rows = new DataLoader<PadAddress, boolean>(
+    (pads) => {
+      const found = findRows(pads);
+      finding = found.catch(() => undefined);
+      return found;
+    },
+    { cache: false, maxBatchSize: mostPadsInStatement, batchScheduleFn: (ask) => void finding.then(ask) },
+  );
+  const existsNow: IdentityPlane['existsNow'] = (ownerId, scratchpadId) => rows.load({ ownerId, scratchpadId });
 
   const exists: IdentityPlane['exists'] = async (ownerId, scratchpadId) => {
     if (!isId('scratchpad', scratchpadId)) return false;

@@ -1,7 +1,7 @@
 // Pages of the ledger by position in the list, so that none costs more than its own rows, wherever it lies.
 import { invalidInput, type DomainError } from '../shared/errors.js';
 import { createCursorCodec, toPage, type CursorCodec, type Page, type PageRequest } from '../shared/pagination.js';
-import { parseEntry, type EntryState } from './schemas.js';
+import { parseEntries, type EntryState } from './schemas.js';
 
 /**
  * What a cursor of the ledger holds. The position finds the entry at once; the sequence tells whether it still is the one that
@@ -17,17 +17,14 @@ const isEntryKey = (value: unknown): value is EntryKey =>
 export const entryCursorCodec = (scratchpadId: string): CursorCodec<EntryKey> =>
   createCursorCodec('entries', scratchpadId, isEntryKey);
 
-/** A page as the read script takes it: size, "1" from the end, the positions that bound it (-1: none). */
-export const pageValues = (request: PageRequest<EntryKey>): (string | number)[] => [
-  request.size,
-  request.fromEnd ? '1' : '0',
-  request.after?.[0] ?? -1,
-  request.before?.[0] ?? -1,
-];
+/** A page as the read script takes it. */
+export const pageWish = ({ size, fromEnd, after, before }: PageRequest<EntryKey>): string =>
+  `${size},${fromEnd ? 1 : 0},${after?.[0] ?? -1},${before?.[0] ?? -1};`;
 
 /** A page as the read script replies it. */
 export type PageReply = [
-  rows: string[],
+  rowCount: number,
+  rows: string,
   firstPosition: number,
   sequenceAtAfter: string | null,
   sequenceAtBefore: string | null,
@@ -39,13 +36,13 @@ const isCurrent = (key: EntryKey | undefined, sequence: string | null): boolean 
 /** @returns the page, or INVALID_INPUT when the entry of one of its cursors is not in the ledger any more */
 export function readPage(
   request: PageRequest<EntryKey>,
-  [rows, firstPosition, sequenceAtAfter, sequenceAtBefore]: PageReply,
+  [rowCount, rows, firstPosition, sequenceAtAfter, sequenceAtBefore]: PageReply,
   codec: CursorCodec<EntryKey>,
 ): Page<EntryState> | DomainError {
   if (!isCurrent(request.after, sequenceAtAfter) || !isCurrent(request.before, sequenceAtBefore)) {
     return invalidInput('The entry of this cursor was cleared or has expired: start again without a cursor.');
   }
-  const entries = rows.map(parseEntry);
+  const entries = parseEntries(rows, rowCount);
   if (!request.fromEnd) {
     return toPage(entries, request, codec, ({ sequence }, index) => [firstPosition + index, sequence]);
   }

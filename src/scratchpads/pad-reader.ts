@@ -3,7 +3,7 @@ import { DomainError } from '../shared/errors.js';
 import type { Page, PageRequest } from '../shared/pagination.js';
 import { createEventCursorCodec } from './event-cursor.js';
 import { formatView } from './formatted-view.js';
-import { entryCursorCodec, pageValues, readPage, type EntryKey, type PageReply } from './ledger-page.js';
+import { entryCursorCodec, pageWish, readPage, type EntryKey, type PageReply } from './ledger-page.js';
 import { askRedis, type RedisAccess } from '../redis/redis-access.js';
 import { parseContent, parseEntry, type ContentState, type EntryState } from './schemas.js';
 import { contentKey, entriesKey, sequenceKey, type PadAddress } from '../redis/redis-keys.js';
@@ -58,8 +58,11 @@ interface Question {
   pages: PageRequest<EntryKey>[];
 }
 
-const wishLetters = ({ wantsContent, wantsCount, wantsSequence, wantsTail }: Question): string =>
-  `${wantsContent ? 'c' : ''}${wantsCount ? 'n' : ''}${wantsSequence ? 's' : ''}${wantsTail ? 't' : ''}`;
+/** A question as the read script takes it. JSON escapes double the bytes of ordinary text at most: twice the view fills it. */
+function wishOf({ wantsContent, wantsCount, wantsSequence, wantsTail, pages }: Question, viewMaxBytes: number): string {
+  const letters = `${wantsContent ? 'c' : ''}${wantsCount ? 'n' : ''}${wantsSequence ? 's' : ''}${wantsTail ? 't' : ''}`;
+  return `${letters}:${wantsTail ? 2 * viewMaxBytes : ''}:${pages.map(pageWish).join('')}`;
+}
 
 /** Where the answer to a read is: the number of its question, and of its first page there. */
 interface Place {
@@ -156,15 +159,9 @@ export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; v
     if (reads.length === 0) return [];
     const { questions, places } = gather(reads);
     const keys: string[] = [];
-    const values: (string | number)[] = [];
-    for (const question of questions) {
-      const { pad, pages } = question;
-      keys.push(contentKey(pad), entriesKey(pad), sequenceKey(pad));
-      // JSON escapes double the bytes of ordinary text at most: twice the view fills it.
-      values.push(wishLetters(question), 2 * viewMaxBytes, pages.length);
-      for (const page of pages) values.push(...pageValues(page));
-    }
-    const replies = (await askRedis(redis, () => run(keys, values))) as PadReply[];
+    for (const { pad } of questions) keys.push(contentKey(pad), entriesKey(pad), sequenceKey(pad));
+    const wishes = questions.map((question) => wishOf(question, viewMaxBytes));
+    const replies = (await askRedis(redis, () => run(keys, wishes))) as PadReply[];
     return reads.map((read, index) => {
       const { question, firstPage } = places[index]!;
       return toReadingOrError(read, replies[question]!, firstPage, viewMaxBytes);

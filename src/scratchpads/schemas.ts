@@ -104,7 +104,13 @@ export type PublishedEvent = z.output<typeof publishedEvent>;
 export const parseContent = (row: string | null): ContentState =>
   row === null ? emptyContent : storedContent.parse(JSON.parse(row));
 
-export function parseEntry(row: string): EntryState {
-  const value: unknown = JSON.parse(row);
-  return isEntryRow(value) ? toEntryState(value) : storedEntry.parse(value);
+const asEntry = (value: unknown): EntryState => (isEntryRow(value) ? toEntryState(value) : storedEntry.parse(value));
+
+export const parseEntry = (row: string): EntryState => asEntry(JSON.parse(row));
+
+/** @param rows a JSON array of `count` rows. @throws Error when they are something else */
+export function parseEntries(rows: string, count: number): EntryState[] {
+  const values: unknown = JSON.parse(rows);
+  if (!Array.isArray(values) || values.length !== count) throw new Error(`These are not ${count} rows`);
+  return values.map(asEntry);
 }

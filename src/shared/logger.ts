@@ -16,7 +16,7 @@ function withoutSecrets(value: unknown, depth: number): unknown {
   }
   let copy: Record<string, unknown> | undefined;
   for (const name of Object.keys(value)) {
-    const member: unknown = Reflect.get(value, name);
+    const member = (value as Record<string, unknown>)[name];
     const shown = secretNames.has(name) ? '[Redacted]' : withoutSecrets(member, depth - 1);
     if (shown === member) continue;
     copy ??= { ...value };
@@ -50,6 +50,17 @@ function createDestination(): DestinationStream & { flushSync(): void } {
     },
     flushSync,
   };
+}
+
+/**
+ * A line of plain members at level info, without looking for secrets in them. For the one line that every request writes: pino's way to it is
+ * made for everything that a caller could pass.
+ */
+export function writePlainLine(logger: Logger, members: Record<string, string | number | boolean | undefined>): void {
+  if (!logger.isLevelEnabled('info')) return;
+  const output = Reflect.get(logger, pino.symbols.streamSym) as DestinationStream;
+  const time = new Date().toISOString();
+  output.write(`${JSON.stringify({ level: pino.levels.values['info'], time, ...members })}\n`);
 }
 
 /** @param level a pino level, "silent" included */

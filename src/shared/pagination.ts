@@ -26,9 +26,16 @@ export interface Edge<Row> {
   readonly node: Row;
 }
 
+export interface PageInfo {
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+  readonly startCursor: string | null;
+  readonly endCursor: string | null;
+}
+
 export interface Page<Row> {
   edges: Edge<Row>[];
-  pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string | null; endCursor: string | null };
+  pageInfo: PageInfo;
 }
 
 /** Makes and reads the opaque cursors of one connection of one parent: a cursor of another one is refused. */
@@ -94,21 +101,41 @@ export function parsePageArguments<Key>(args: PageArguments, codec: CursorCodec<
 }
 
 /** Most readers of a page want no cursors: each is made when it is asked for. */
-class LazyEdge<Row, Key> implements Edge<Row> {
-  readonly #codec: CursorCodec<Key>;
-  readonly #key: Key;
+class LazyEdge<Row> implements Edge<Row> {
+  readonly #cursorOf: (row: Row, index: number) => string;
+  readonly #index: number;
 
   constructor(
     readonly node: Row,
-    key: Key,
-    codec: CursorCodec<Key>,
+    index: number,
+    cursorOf: (row: Row, index: number) => string,
   ) {
-    this.#key = key;
-    this.#codec = codec;
+    this.#index = index;
+    this.#cursorOf = cursorOf;
   }
 
   get cursor(): string {
-    return this.#codec.encode(this.#key);
+    return this.#cursorOf(this.node, this.#index);
+  }
+}
+
+class LazyPageInfo implements PageInfo {
+  readonly #edges: readonly Edge<unknown>[];
+
+  constructor(
+    readonly hasNextPage: boolean,
+    readonly hasPreviousPage: boolean,
+    edges: readonly Edge<unknown>[],
+  ) {
+    this.#edges = edges;
+  }
+
+  get startCursor(): string | null {
+    return this.#edges[0]?.cursor ?? null;
+  }
+
+  get endCursor(): string | null {
+    return this.#edges.at(-1)?.cursor ?? null;
   }
 }
 
@@ -144,16 +171,12 @@ export function toPage<Row, Key>(
   keyOf: (row: Row, index: number) => Key,
 ): Page<Row> {
   const hasMore = rows.length > request.size;
-  const taken = rows.slice(0, request.size);
-  const inOrderRead = taken.map((row, index) => new LazyEdge(row, keyOf(row, index), codec));
+  const taken = hasMore ? rows.slice(0, request.size) : rows;
+  const cursorOf = (row: Row, index: number): string => codec.encode(keyOf(row, index));
+  const inOrderRead = taken.map((row, index) => new LazyEdge(row, index, cursorOf));
   const edges = request.fromEnd ? inOrderRead.toReversed() : inOrderRead;
-  return {
-    edges,
-    pageInfo: {
-      hasNextPage: request.fromEnd ? request.before !== undefined : hasMore,
-      hasPreviousPage: request.fromEnd ? hasMore : request.after !== undefined,
-      startCursor: edges[0]?.cursor ?? null,
-      endCursor: edges.at(-1)?.cursor ?? null,
-    },
-  };
+  const pageInfo = request.fromEnd
+    ? new LazyPageInfo(request.before !== undefined, hasMore, edges)
+    : new LazyPageInfo(hasMore, request.after !== undefined, edges);
+  return { edges, pageInfo };
 }

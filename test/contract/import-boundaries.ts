@@ -55,9 +55,10 @@ const packageFences: { packages: RegExp; allowed: RegExp[] }[] = [
   },
   {
     packages:
-      /^(graphql|graphql-ws|graphql-yoga|dataloader|@pothos\/.+|@graphql-yoga\/.+|@envelop\/.+|@escape\.tech\/graphql-armor.*)$/,
+      /^(graphql|graphql-ws|graphql-yoga|@pothos\/.+|@graphql-yoga\/.+|@envelop\/.+|@escape\.tech\/graphql-armor.*)$/,
     allowed: [/^src\/surfaces\/graphql\//],
   },
+  { packages: /^dataloader$/, allowed: [/^src\/surfaces\/graphql\//, /^src\/scratchpads\//] },
   { packages: /^(hono|@hono\/.+)$/, allowed: [/^src\/surfaces\/rest\//] },
   { packages: /^@modelcontextprotocol\/sdk$/, allowed: [/^src\/surfaces\/mcp\//] },
   { packages: /^openai$/, allowed: [/^src\/research\/provider\//] },

@@ -3,13 +3,13 @@ import { sequenceOf } from './lua.js';
 
 /**
  * KEYS  for each pad: content, entries, sequence
- * ARGV  for each pad: wishes (letters: c content, n number of entries, s sequence and expiry, t tail),
- *       bytes of tail, number of pages, and for each page:
- *       size, "1" from the end, position after which and position before which it lies (-1: no bound)
+ * ARGV  for each pad, "wishes:bytes of tail:pages". Wishes are letters: c content, n number of entries, s sequence and expiry,
+ *       t tail. A page is "size,1 from the end or 0,position after which,position before which it lies (-1: no bound);"
  * Reply for each pad { content, number of entries, { entries number, content number, expires_at }, tail, pages }; nil for what was
  *       not asked. The tail is newest first and just exceeds its bytes, unless it is the whole ledger.
- *       A page is { rows, position of the first row, sequence at the after position, sequence at the before position },
- *       its rows in ledger order, one more than its size when there are more.
+ *       A page is { number of rows, a JSON array of them, position of the first row, sequence at the after position,
+ *       sequence at the before position }, its rows in ledger order, one more than its size when there are more. One text for
+ *       all of them: to make each a value of its own is most of what a reader pays for a page.
  */
 export const readScript = `
 ${sequenceOf}
@@ -33,32 +33,31 @@ local function page_of(key, count, size, from_end, after, before)
   local from = after + 1
   local to = (before >= 0 and before < count) and before - 1 or count - 1
   if from_end then from = math.max(from, to - size) else to = math.min(to, from + size) end
+  local rows = to >= from and redis.call('LRANGE', key, from, to) or {}
   return {
-    to >= from and redis.call('LRANGE', key, from, to) or {},
+    #rows,
+    '[' .. table.concat(rows, ',') .. ']',
     from,
     after >= 0 and sequence_of(redis.call('LINDEX', key, after)),
     before >= 0 and sequence_of(redis.call('LINDEX', key, before)),
   }
 end
 
-local reply, next_argument = {}, 1
-for pad = 1, #KEYS / 3 do
+local reply = {}
+for pad = 1, #ARGV do
   local content, entries, sequence = KEYS[pad * 3 - 2], KEYS[pad * 3 - 1], KEYS[pad * 3]
-  local wishes, tail_bytes, pages = ARGV[next_argument], tonumber(ARGV[next_argument + 1]), tonumber(ARGV[next_argument + 2])
-  next_argument = next_argument + 3
+  local wishes, tail_bytes, pages = string.match(ARGV[pad], '^(%a*):(%d*):(.*)$')
   local function wants(letter) return string.find(wishes, letter, 1, true) ~= nil end
-  local count = (wants('n') or wants('t') or pages > 0) and redis.call('LLEN', entries)
+  local count = (wants('n') or wants('t') or pages ~= '') and redis.call('LLEN', entries)
   local answer = {
     wants('c') and redis.call('GET', content),
     count,
     wants('s') and redis.call('HMGET', sequence, 'entries', 'content', 'expires_at', 'entries_cleared', 'content_cleared'),
-    wants('t') and tail_of(entries, count, tail_bytes),
+    wants('t') and tail_of(entries, count, tonumber(tail_bytes)),
     {},
   }
-  for page = 1, pages do
-    answer[5][page] = page_of(entries, count, tonumber(ARGV[next_argument]), ARGV[next_argument + 1] == '1',
-      tonumber(ARGV[next_argument + 2]), tonumber(ARGV[next_argument + 3]))
-    next_argument = next_argument + 4
+  for size, from_end, after, before in string.gmatch(pages, '(%d+),(%d),(-?%d+),(-?%d+);') do
+    table.insert(answer[5], page_of(entries, count, tonumber(size), from_end == '1', tonumber(after), tonumber(before)))
   end
   reply[pad] = answer
 end

@@ -88,11 +88,12 @@ export function sendResult(response: ServerResponse, result: ExecutionResult, ty
     if (typeof retryAfterSeconds === 'number') response.setHeader('retry-after', String(Math.ceil(retryAfterSeconds)));
   }
   if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="scratchpad"');
-  const body = Buffer.from(serializeResult(result));
+  const body = serializeResult(result);
   response.writeHead(status, {
     'content-type': `${type === eventStreamType ? jsonType : type}; charset=utf-8`,
-    'content-length': body.length,
+    'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
   });
+  // Text, not bytes: Node puts it behind the head, and both leave in one piece.
   response.end(body);
 }

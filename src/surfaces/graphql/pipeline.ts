@@ -54,6 +54,11 @@ export interface PipelineOptions {
   usesBeforeCompilation?: number | undefined;
 }
 
+interface Execution {
+  contextValue: object;
+  executeIt: Execute;
+}
+
 /** A document that passed, or the errors that it will always have. */
 type CheckedDocument = DocumentNode | { errors: readonly GraphQLError[] };
 
@@ -67,18 +72,22 @@ function createDocumentCache(): {
   put(text: string, value: CheckedDocument): void;
 } {
   const entries = new Map<string, CheckedDocument>();
+  /** The last in `entries`: what comes again at once is in its place. */
+  let latest: string | undefined;
   return {
     get(text) {
       const value = entries.get(text);
-      if (value !== undefined) {
+      if (value !== undefined && text !== latest) {
         entries.delete(text);
         entries.set(text, value);
+        latest = text;
       }
       return value;
     },
     put(text, value) {
       if (text.length > maxCachedLength) return;
       entries.set(text, value);
+      latest = text;
       if (entries.size <= maxCachedDocuments) return;
       for (const oldest of entries.keys()) {
         entries.delete(oldest);
@@ -212,9 +221,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return mapEvents(source, async (event) => executeEvent(prepared, event, createContext()));
   }
 
-  /** The rails are behind the operation already: with no other plugin there is nothing to call at execution. */
-  async function beginExecution(context: object): Promise<{ contextValue: object; executeIt: Execute }> {
-    if (plugins.length === 0) return { contextValue: context, executeIt: execute };
+  /** For plugins alone: the rails are behind the operation already. */
+  async function beginEnveloped(context: object): Promise<Execution> {
     const enveloped = getEnveloped(context);
     return {
       contextValue: (await enveloped.contextFactory()) as object,
@@ -245,7 +253,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
     async run(prepared, createContext) {
       const { document, operation, variables } = prepared;
-      const { contextValue, executeIt } = await beginExecution(createContext());
+      const context = createContext();
+      const { contextValue, executeIt } =
+        plugins.length === 0 ? { contextValue: context, executeIt: execute } : await beginEnveloped(context);
       const args = {
         schema,
         document,

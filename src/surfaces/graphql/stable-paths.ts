@@ -1,6 +1,6 @@
 // A plugin for Pothos: within one operation, one place in the answer has one path object. GraphQL.js has it so; compiled operations make the path
 // of each field anew, and the Prisma plugin, which remembers by that object what was loaded, would load it again.
-import SchemaBuilder, { BasePlugin, type SchemaTypes } from '@pothos/core';
+import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
 import { defaultFieldResolver, type GraphQLFieldResolver, type GraphQLResolveInfo } from 'graphql';
 
 type Path = GraphQLResolveInfo['path'];
@@ -48,9 +48,10 @@ export const stablePaths = 'stablePaths';
 class StablePathsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override wrapResolve(
     resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
+    { kind }: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
-    // A member that is only read has no use for a path, and stays readable without a call.
-    if (resolver === defaultFieldResolver) return resolver;
+    // The fields of rows are those whose paths are remembered. A member that is only read has no use for one.
+    if (kind !== 'PrismaObject' || resolver === defaultFieldResolver) return resolver;
     return (parent, args, context, info) =>
       resolver(parent, args, context, Object.assign(info, { path: stablePath(context, info.path) }));
   }

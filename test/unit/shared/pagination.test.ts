@@ -130,7 +130,7 @@ describe('a page', () => {
   it('is in the order of the list also when it is taken from the end', () => {
     const { edges, pageInfo } = page(5, { last: 2 });
     expect(edges.map((edge) => edge.node)).toEqual([3, 4]);
-    expect(pageInfo).toEqual({
+    expect(pageInfo).toMatchObject({
       hasNextPage: false,
       hasPreviousPage: true,
       startCursor: codec.encode(3),
@@ -139,7 +139,7 @@ describe('a page', () => {
   });
 
   it('names no cursor when it is empty, and still tells that there is more', () => {
-    expect(page(3, { first: 0 })).toEqual({
+    expect(page(3, { first: 0 })).toMatchObject({
       edges: [],
       pageInfo: { hasNextPage: true, hasPreviousPage: false, startCursor: null, endCursor: null },
     });
