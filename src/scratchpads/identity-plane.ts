@@ -39,6 +39,8 @@ interface Dependencies {
 }
 
 const cacheMs = 1000;
+/** With less than this left, SQL is asked ahead: nobody who uses a pad all the time waits for it once a second. */
+const renewalMs = 500;
 const sweepAbovePads = 10_000;
 const mostPadsInStatement = 500;
 
@@ -79,6 +81,7 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
     });
   }
 
+  const renewing = new Set<string>();
   /** Never rejects. */
   let finding: Promise<unknown> = Promise.resolve();
   /** What is asked while a statement is under way is in the next one: pads that are used together are forgotten together. */
@@ -94,8 +97,17 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
 
   const exists: IdentityPlane['exists'] = async (ownerId, scratchpadId) => {
     if (!isId('scratchpad', scratchpadId)) return false;
-    const untilMs = knownUntilMs.get(keyOf(ownerId, scratchpadId)) ?? 0;
-    return untilMs > now().getTime() || (await existsNow(ownerId, scratchpadId));
+    const key = keyOf(ownerId, scratchpadId);
+    const leftMs = (knownUntilMs.get(key) ?? 0) - now().getTime();
+    if (leftMs <= 0) return await existsNow(ownerId, scratchpadId);
+    if (leftMs < renewalMs && !renewing.has(key)) {
+      renewing.add(key);
+      // Whoever comes when the second is over would be told why it failed.
+      void existsNow(ownerId, scratchpadId)
+        .catch(() => undefined)
+        .finally(() => renewing.delete(key));
+    }
+    return true;
   };
 
   function forgetOwner(ownerId: string): void {

@@ -33,15 +33,21 @@ export type PageReply = [
 const isCurrent = (key: EntryKey | undefined, sequence: string | null): boolean =>
   key === undefined || String(key[1]) === sequence;
 
-/** @returns the page, or INVALID_INPUT when the entry of one of its cursors is not in the ledger any more */
-export function readPage(
+/** INVALID_INPUT when the entry of one of the cursors is not in the ledger any more. */
+export function cursorRefusal(
+  { after, before }: PageRequest<EntryKey>,
+  [, , , sequenceAtAfter, sequenceAtBefore]: PageReply,
+): DomainError | undefined {
+  if (isCurrent(after, sequenceAtAfter) && isCurrent(before, sequenceAtBefore)) return undefined;
+  return invalidInput('The entry of this cursor was cleared or has expired: start again without a cursor.');
+}
+
+/** @throws Error when the rows are no ledger's */
+export function toLedgerPage(
   request: PageRequest<EntryKey>,
-  [rowCount, rows, firstPosition, sequenceAtAfter, sequenceAtBefore]: PageReply,
+  [rowCount, rows, firstPosition]: PageReply,
   codec: CursorCodec<EntryKey>,
-): Page<EntryState> | DomainError {
-  if (!isCurrent(request.after, sequenceAtAfter) || !isCurrent(request.before, sequenceAtBefore)) {
-    return invalidInput('The entry of this cursor was cleared or has expired: start again without a cursor.');
-  }
+): Page<EntryState> {
   const entries = parseEntries(rows, rowCount);
   if (!request.fromEnd) {
     return toPage(entries, request, codec, ({ sequence }, index) => [firstPosition + index, sequence]);

@@ -3,9 +3,10 @@ import { DomainError } from '../shared/errors.js';
 import type { Page, PageRequest } from '../shared/pagination.js';
 import { createEventCursorCodec } from './event-cursor.js';
 import { formatView } from './formatted-view.js';
-import { entryCursorCodec, pageWish, readPage, type EntryKey, type PageReply } from './ledger-page.js';
+import { entryCursorCodec, pageWish, type EntryKey, type PageReply } from './ledger-page.js';
+import { createPadStates, PadState } from './pad-state.js';
 import { askRedis, type RedisAccess } from '../redis/redis-access.js';
-import { parseContent, parseEntry, type ContentState, type EntryState } from './schemas.js';
+import { parseEntry, type ContentState, type EntryState } from './schemas.js';
 import { contentKey, entriesKey, sequenceKey, type PadAddress } from '../redis/redis-keys.js';
 import { readScript } from './scripts/read.js';
 import { defineScript } from '../redis/run-script.js';
@@ -46,7 +47,15 @@ type PadReply = [
   sequence: SequenceReply | null,
   tail: string[] | null,
   pages: PageReply[],
+  /** Of the state; null when the one that was named still holds, whose content and pages are left out then. */
+  token: string | null,
 ];
+
+/** What Redis said to a question, and what that means. */
+interface Answer {
+  reply: PadReply;
+  state: PadState;
+}
 
 /** What several reads want of one pad, asked for once. */
 interface Question {
@@ -61,7 +70,7 @@ interface Question {
 /** A question as the read script takes it. JSON escapes double the bytes of ordinary text at most: twice the view fills it. */
 function wishOf({ wantsContent, wantsCount, wantsSequence, wantsTail, pages }: Question, viewMaxBytes: number): string {
   const letters = `${wantsContent ? 'c' : ''}${wantsCount ? 'n' : ''}${wantsSequence ? 's' : ''}${wantsTail ? 't' : ''}`;
-  return `${letters}:${wantsTail ? 2 * viewMaxBytes : ''}:${pages.map(pageWish).join('')}`;
+  return `${letters}:${wantsTail ? 2 * viewMaxBytes : ''}:${pages.map(pageWish).join('')}:`;
 }
 
 /** Where the answer to a read is: the number of its question, and of its first page there. */
@@ -112,11 +121,11 @@ function* parseEntries(rows: readonly string[]): Generator<EntryState> {
   for (const row of rows) yield parseEntry(row);
 }
 
-function toReading(read: PadRead, reply: PadReply, firstPage: number, viewMaxBytes: number): PadReading {
-  const [contentRow, entryCount, sequence, tail, pages] = reply;
+function toReading(read: PadRead, { reply, state }: Answer, firstPage: number, viewMaxBytes: number): PadReading {
+  const [, entryCount, sequence, tail] = reply;
   const reading: PadReading = {};
   const { scratchpadId } = read.pad;
-  if (read.content) reading.content = parseContent(contentRow);
+  if (read.content) reading.content = state.content;
   if (read.entryCount) reading.entryCount = entryCount ?? 0;
   if (read.eventCursor && sequence) {
     const position = { entries: Number(sequence[0] ?? 0), content: Number(sequence[1] ?? 0) };
@@ -127,7 +136,7 @@ function toReading(read: PadRead, reply: PadReply, firstPage: number, viewMaxByt
     const rows = tail ?? [];
     reading.formattedView = formatView(
       {
-        content: parseContent(contentRow),
+        content: state.content,
         newestEntries: { [Symbol.iterator]: () => parseEntries(rows) },
         entryCount: entryCount ?? 0,
       },
@@ -136,15 +145,15 @@ function toReading(read: PadRead, reply: PadReply, firstPage: number, viewMaxByt
   }
   if (read.pages) {
     const codec = entryCursorCodec(scratchpadId);
-    reading.pages = read.pages.map((request, index) => readPage(request, pages[firstPage + index]!, codec));
+    reading.pages = read.pages.map((request, index) => state.page(firstPage + index, request, codec));
   }
   return reading;
 }
 
 /** What another program has put there is no reason to withhold what else was asked for. The text itself may not get into a log. */
-function toReadingOrError(read: PadRead, reply: PadReply, firstPage: number, viewMaxBytes: number): PadReading | Error {
+function toReadingOrError(read: PadRead, answer: Answer, firstPage: number, viewMaxBytes: number): PadReading | Error {
   try {
-    return toReading(read, reply, firstPage, viewMaxBytes);
+    return toReading(read, answer, firstPage, viewMaxBytes);
   } catch (error) {
     if (error instanceof DomainError) return error;
     return new Error(`Redis holds something under the keys of ${read.pad.scratchpadId} that is no scratchpad's state`);
@@ -154,17 +163,31 @@ function toReadingOrError(read: PadRead, reply: PadReply, firstPage: number, vie
 /** @param viewMaxBytes bound of a formatted view */
 export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; viewMaxBytes: number }) {
   const run = defineScript(redis.commands, readScript);
+  const states = createPadStates();
 
   return async (reads: readonly PadRead[]): Promise<(PadReading | Error)[]> => {
     if (reads.length === 0) return [];
     const { questions, places } = gather(reads);
     const keys: string[] = [];
     for (const { pad } of questions) keys.push(contentKey(pad), entriesKey(pad), sequenceKey(pad));
-    const wishes = questions.map((question) => wishOf(question, viewMaxBytes));
+    const asked = questions.map((question) => {
+      const wish = wishOf(question, viewMaxBytes);
+      const key = `${contentKey(question.pad)} ${wish}`;
+      return { wish, key, known: states.get(key) };
+    });
+    const wishes = asked.map(({ wish, known }) => wish + (known?.token ?? ''));
     const replies = (await askRedis(redis, () => run(keys, wishes))) as PadReply[];
+    const answers = replies.map((reply, number): Answer => {
+      const [contentRow, , , , pages, token] = reply;
+      const { key, known } = asked[number]!;
+      if (known && token === null) return { reply, state: known };
+      const state = new PadState(token ?? '', contentRow, pages);
+      if (state.token !== '') states.put(key, state);
+      return { reply, state };
+    });
     return reads.map((read, index) => {
       const { question, firstPage } = places[index]!;
-      return toReadingOrError(read, replies[question]!, firstPage, viewMaxBytes);
+      return toReadingOrError(read, answers[question]!, firstPage, viewMaxBytes);
     });
   };
 }

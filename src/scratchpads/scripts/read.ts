@@ -3,10 +3,11 @@ import { sequenceOf } from './lua.js';
 
 /**
  * KEYS  for each pad: content, entries, sequence
- * ARGV  for each pad, "wishes:bytes of tail:pages". Wishes are letters: c content, n number of entries, s sequence and expiry,
+ * ARGV  for each pad, "wishes:bytes of tail:pages:token of what the reader knows". Wishes are letters: c content, n number of entries, s sequence and expiry,
  *       t tail. A page is "size,1 from the end or 0,position after which,position before which it lies (-1: no bound);"
- * Reply for each pad { content, number of entries, { entries number, content number, expires_at }, tail, pages }; nil for what was
- *       not asked. The tail is newest first and just exceeds its bytes, unless it is the whole ledger.
+ * Reply for each pad { content, number of entries, { entries number, content number, expires_at }, tail, pages, token }; nil for what
+ *       was not asked. The token changes with every write; where it is the reader's, it is nil, and so are content and pages. It is
+ *       empty where nothing is worth remembering. The tail is newest first and just exceeds its bytes, unless it is the whole ledger.
  *       A page is { number of rows, a JSON array of them, position of the first row, sequence at the after position,
  *       sequence at the before position }, its rows in ledger order, one more than its size when there are more. One text for
  *       all of them: to make each a value of its own is most of what a reader pays for a page.
@@ -46,18 +47,27 @@ end
 local reply = {}
 for pad = 1, #ARGV do
   local content, entries, sequence = KEYS[pad * 3 - 2], KEYS[pad * 3 - 1], KEYS[pad * 3]
-  local wishes, tail_bytes, pages = string.match(ARGV[pad], '^(%a*):(%d*):(.*)$')
+  local wishes, tail_bytes, pages, known = string.match(ARGV[pad], '^(%a*):(%d*):([^:]*):(.*)$')
   local function wants(letter) return string.find(wishes, letter, 1, true) ~= nil end
-  local count = (wants('n') or wants('t') or pages ~= '') and redis.call('LLEN', entries)
+  local count = (wishes ~= '' or pages ~= '') and redis.call('LLEN', entries)
+  local token = ''
+  if (wants('c') or pages ~= '') and not wants('t') then
+    -- The number of the last write would do; lengths also show most of what another program has done.
+    token = (redis.call('HGET', sequence, 'last') or '') .. ',' .. count .. ',' .. redis.call('STRLEN', content)
+  end
+  local is_known = token ~= '' and token == known
   local answer = {
-    wants('c') and redis.call('GET', content),
+    not is_known and wants('c') and redis.call('GET', content),
     count,
     wants('s') and redis.call('HMGET', sequence, 'entries', 'content', 'expires_at', 'entries_cleared', 'content_cleared'),
     wants('t') and tail_of(entries, count, tonumber(tail_bytes)),
     {},
+    not is_known and token,
   }
-  for size, from_end, after, before in string.gmatch(pages, '(%d+),(%d),(-?%d+),(-?%d+);') do
-    table.insert(answer[5], page_of(entries, count, tonumber(size), from_end == '1', tonumber(after), tonumber(before)))
+  if not is_known then
+    for size, from_end, after, before in string.gmatch(pages, '(%d+),(%d),(-?%d+),(-?%d+);') do
+      table.insert(answer[5], page_of(entries, count, tonumber(size), from_end == '1', tonumber(after), tonumber(before)))
+    end
   end
   reply[pad] = answer
 end

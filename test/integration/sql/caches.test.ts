@@ -59,3 +59,60 @@ it('a key is remembered for a second, and one that is unknown, never', async () 
   await expect(authentication.identify(secret)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
   await authentication.close();
 });
+
+it('a key that is revoked here while it is being looked up is not remembered', async () => {
+  const { prisma } = store.database;
+  const authentication = createAuthentication({
+    prisma,
+    administratorSecret: undefined,
+    countRequest: async () => {},
+    now,
+    logger: createLogger('silent'),
+  });
+  const secret = 'spk_of_another_test_0123456789';
+  const id = createId('apiKey');
+  await prisma.apiKey.create({ data: { id, ownerId, name: 'key', prefix: 'spk_', secretHash: hashSecret(secret) } });
+  const underWay = authentication.identify(secret);
+  await store.psql(`UPDATE api_keys SET revoked_at = now() WHERE id = '${id}'`);
+  authentication.forgetUser(ownerId);
+  await underWay.catch(() => undefined);
+  await expect(authentication.identify(secret)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+  await authentication.close();
+});
+
+it('pads that are used all the time are asked for together, and ahead of their time: nobody waits', async () => {
+  const { prisma } = store.database;
+  let statements = 0;
+  const scratchpad = new Proxy(prisma.scratchpad, {
+    get(model, name) {
+      const member: unknown = Reflect.get(model, name);
+      if (name !== 'findMany' && name !== 'findFirst') return member;
+      statements += 1;
+      return member;
+    },
+  });
+  const identityPlane = createIdentityPlane({ prisma: { scratchpad, thread: prisma.thread }, now });
+  const ids: string[] = [];
+  for (let index = 0; index < 30; index += 1) {
+    const threadId = createId('thread');
+    await prisma.thread.create({ data: { id: threadId, ownerId, metaData: {} } });
+    ids.push((await identityPlane.create(ownerId, threadId, {})).id);
+  }
+  statements = 0;
+  const useAll = (): Promise<boolean[]> => Promise.all(ids.map((id) => identityPlane.exists(ownerId, id)));
+  expect(new Set(await useAll())).toEqual(new Set([true]));
+  expect(statements).toBeLessThanOrEqual(2);
+  // For ten seconds, four looks in each.
+  for (let tick = 0; tick < 40; tick += 1) {
+    nowMs += 250;
+    const before = statements;
+    let isAnswered = false;
+    void useAll().then(() => (isAnswered = true));
+    // Nothing but what is in memory answers within the microtasks of this turn.
+    for (let microtask = 0; microtask < 50; microtask += 1) await Promise.resolve();
+    expect(isAnswered, `tick ${tick}`).toBe(true);
+    await expect.poll(() => statements - before, { timeout: 2000 }).toBeLessThanOrEqual(2);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  expect(statements).toBeGreaterThan(10);
+});
