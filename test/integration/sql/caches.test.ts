@@ -72,10 +72,11 @@ it('a key that is revoked here while it is being looked up is not remembered', a
   const secret = 'spk_of_another_test_0123456789';
   const id = createId('apiKey');
   await prisma.apiKey.create({ data: { id, ownerId, name: 'key', prefix: 'spk_', secretHash: hashSecret(secret) } });
+  // Its answer is from before, and comes after.
   const underWay = authentication.identify(secret);
-  await store.psql(`UPDATE api_keys SET revoked_at = now() WHERE id = '${id}'`);
   authentication.forgetUser(ownerId);
-  await underWay.catch(() => undefined);
+  await underWay;
+  await store.psql(`UPDATE api_keys SET revoked_at = now() WHERE id = '${id}'`);
   await expect(authentication.identify(secret)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
   await authentication.close();
 });
