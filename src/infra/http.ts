@@ -1,7 +1,7 @@
 // The HTTP server: limits, request ids, logs, health, metrics, origins and an orderly end. What a request means is the business of the
 // surface that it is routed to.
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
-import { createServer, IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -91,14 +91,15 @@ function readTarget({ url = '/' }: IncomingMessage): { path: string; search: str
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { logger, metrics, maxBodyBytes, corsOrigins } = options;
-  const surfaces = [...options.surfaces].sort((left, right) => right.path.length - left.path.length);
-  const openResponses = new WeakMap<Duplex, ServerResponse>();
+  const surfaces = options.surfaces
+    .map(({ path, surface }) => ({ path, below: `${path}/`, surface }))
+    .sort((left, right) => right.path.length - left.path.length);
   const openExchanges = new Map<Exchange, HttpSurface | undefined>();
   const scope: ExchangeScope = { logger, maxBodyBytes, listensOnLoopback: false };
   let closing = false;
 
   const surfaceAt = (path: string): HttpSurface | undefined =>
-    surfaces.find((entry) => path === entry.path || path.startsWith(`${entry.path}/`))?.surface;
+    surfaces.find((entry) => path === entry.path || path.startsWith(entry.below))?.surface;
 
   const answerOperator = createOperatorRoutes({
     readiness: options.readiness,
@@ -181,7 +182,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const surface = surfaceAt(path);
     const exchange = new Exchange(request, response, path, search, readRequestId(request), scope);
     openExchanges.set(exchange, surface);
-    openResponses.set(request.socket, response);
     response.commonHeaders = headersOf(exchange.requestId);
     response.once('close', () => {
       openExchanges.delete(exchange);
@@ -219,11 +219,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
   }
 
+  function isAnswering(socket: Duplex): boolean {
+    for (const { request, response } of openExchanges.keys()) {
+      if (request.socket === socket && response.headersSent && !response.writableFinished) return true;
+    }
+    return false;
+  }
+
   function onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
-    const open = openResponses.get(socket);
     // Half an answer is on the wire: more bytes would only garble it.
-    const answering = open !== undefined && open.headersSent && !open.writableFinished;
-    if (error.code === 'ECONNRESET' || !socket.writable || answering) socket.destroy();
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy();
     else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
       refuseRaw(socket, 408, 'BAD_USER_INPUT', 'The request did not arrive in time.');
     } else if (error.code === 'HPE_HEADER_OVERFLOW') {

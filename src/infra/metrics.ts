@@ -46,11 +46,18 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
-  const requests = new Counter({
+  const uncountedOutcomes = new Map<string, Map<string, number>>();
+  const requests: Counter<'surface' | 'outcome'> = new Counter({
     name: 'scratchpad_requests_total',
     help: 'Requests, and operations on WebSockets, by outcome.',
     labelNames: ['surface', 'outcome'],
     registers,
+    collect() {
+      for (const [surface, outcomes] of uncountedOutcomes) {
+        for (const [outcome, count] of outcomes) requests.inc({ surface, outcome }, count);
+        outcomes.clear();
+      }
+    },
   });
   const latency = new Histogram({
     name: 'scratchpad_request_duration_seconds',
@@ -65,7 +72,7 @@ export function createMetrics(): Metrics {
     labelNames: ['transport'],
     registers,
   });
-  // Tens of thousands a second: they are counted in plain numbers, and moved over when somebody asks.
+  // What comes tens of thousands of times a second is counted in plain numbers, and moved over when somebody asks.
   const uncounted = new Map<string, number>();
   const deliveredEvents: Counter<'transport'> = new Counter({
     name: 'scratchpad_delivered_events_total',
@@ -121,7 +128,9 @@ export function createMetrics(): Metrics {
 
   return {
     requestFinished({ surface, outcome, seconds }) {
-      requests.inc({ surface, outcome });
+      const outcomes = uncountedOutcomes.get(surface) ?? new Map<string, number>();
+      if (outcomes.size === 0) uncountedOutcomes.set(surface, outcomes);
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
       if (seconds !== undefined) latency.observe({ surface }, seconds);
     },
 

@@ -3,6 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 /** Why the body is not read; undefined when it may be. Forms and plain text could come from a page of a foreign origin, unasked. */
 export function whyNotJson(headers: IncomingHttpHeaders): string | undefined {
+  // What nearly everybody sends.
+  if (headers['content-type'] === 'application/json' && headers['content-encoding'] === undefined) return undefined;
   const [type = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';');
   if (type.trim() !== 'application/json') return 'Send the body as JSON with "Content-Type: application/json".';
   const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('charset='));

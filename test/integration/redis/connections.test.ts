@@ -279,6 +279,6 @@ test('what is written with others keeps its order, bytes among texts, and is not
   commands.disconnect();
   await Promise.allSettled(written);
   const other = server.client();
-  await until('all of it is there', async () => (await other.get('text')) === 'abc');
+  await expect.poll(() => other.get('text')).toBe('abc');
   await redis.close();
 });
