@@ -40,10 +40,10 @@ const keepShortLivedObjectsYoung = (): void => setFlagsFromString('--no-allocati
 const keepHeapSmall = (): void => setFlagsFromString('--heap-growing-percent=100');
 
 /**
- * V8 takes its time before it compiles what runs seldom: in bytes of code that a function has run through, a thirteenth of its default. A server
+ * V8 takes its time before it compiles what runs seldom: in bytes of code that a function has run through, a seventh of its default. A server
  * that is asked once in a while answers a quarter faster for it (docs/performance.md), a busy one has compiled everything anyway.
  */
-const compileSoon = (): void => setFlagsFromString('--interrupt-budget=10000');
+const compileSoon = (): void => setFlagsFromString('--interrupt-budget=20000');
 
 /** @param start opens everything; `onStarted` is called once it answers */
 export async function runProcess<App extends Running>(

@@ -29,7 +29,7 @@ interface Dependencies {
   /** The administrator's secret; undefined means that there is no administrator. */
   administratorSecret: string | undefined;
   /** Counts a request of this key. @throws DomainError RATE_LIMITED */
-  countRequest: (credentialId: string) => Promise<void>;
+  countRequest: (credentialId: string) => Promise<void> | undefined;
   now: Clock;
   logger: Logger;
 }
@@ -130,24 +130,31 @@ export function createAuthentication(dependencies: Dependencies): Authentication
     }
   }
 
-  async function identify(secret: string | undefined): Promise<Principal> {
-    if (secret === undefined || secret === '') throw unauthenticated();
-    const secretHash = hashSecret(secret);
+  /** From the cache; undefined when SQL has to be asked. */
+  function recall(secret: string, secretHash: string, at: Date): Principal | undefined {
     const cached = cache.get(secretHash);
-    const at = now();
-    if (cached && cached.staleAtMs > at.getTime()) {
-      if (cached.expiresAt !== null && cached.expiresAt <= at) throw unauthenticated();
-      lastUses.set(cached.id, at);
-      // Without SQL the next one to be told so is who comes when the second is over.
-      if (cached.staleAtMs - at.getTime() < renewalMs) lookUpOnce(secret, secretHash).catch(() => undefined);
-      return cached.principal;
-    }
+    if (!cached || cached.staleAtMs <= at.getTime()) return undefined;
+    if (cached.expiresAt !== null && cached.expiresAt <= at) throw unauthenticated();
+    lastUses.set(cached.id, at);
+    // Without SQL the next one to be told so is who comes when the second is over.
+    if (cached.staleAtMs - at.getTime() < renewalMs) lookUpOnce(secret, secretHash).catch(() => undefined);
+    return cached.principal;
+  }
+
+  async function find(secret: string, secretHash: string, at: Date): Promise<Principal> {
     if (administratorHash !== undefined && isSameHash(secretHash, administratorHash)) {
       return { kind: 'administrator' };
     }
     const { id, principal } = await lookUpOnce(secret, secretHash);
     lastUses.set(id, at);
     return principal;
+  }
+
+  function identifyNow(secret: string | undefined): Principal | Promise<Principal> {
+    if (secret === undefined || secret === '') throw unauthenticated();
+    const secretHash = hashSecret(secret);
+    const at = now();
+    return recall(secret, secretHash, at) ?? find(secret, secretHash, at);
   }
 
   // With SQL away nobody can tell whether a credential was revoked: what is open stays open until SQL answers again.
@@ -166,12 +173,14 @@ export function createAuthentication(dependencies: Dependencies): Authentication
 
   return {
     async authenticate(secret) {
-      const principal = await identify(secret);
-      await countRequest(credentialIdOf(principal) ?? principal.kind);
+      const found = identifyNow(secret);
+      const principal = found instanceof Promise ? await found : found;
+      const counting = countRequest(credentialIdOf(principal) ?? principal.kind);
+      if (counting) await counting;
       return principal;
     },
 
-    identify,
+    identify: async (secret) => await identifyNow(secret),
 
     watch(principal, onEnd) {
       const credentialId = credentialIdOf(principal);

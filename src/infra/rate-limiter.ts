@@ -8,7 +8,7 @@ import type { Logger } from '../shared/logger.js';
  * Counts one request of whoever `key` names. While Redis is away nobody is counted and everybody is let in: a limit is no reason for
  * an outage. @throws DomainError RATE_LIMITED with the time to wait
  */
-export type CountRequest = (key: string) => Promise<void>;
+export type CountRequest = (key: string) => Promise<void> | undefined;
 
 interface Options {
   commands: Redis;
@@ -32,7 +32,7 @@ const limited = (requestsPerMinute: number, msBeforeNext: number): DomainError =
 
 export function createRateLimiter(options: Options): CountRequest {
   const { commands, keyPrefix, requestsPerMinute, onUncounted, logger } = options;
-  if (requestsPerMinute === 0) return async () => {};
+  if (requestsPerMinute === 0) return () => undefined;
   const limiter = new RateLimiterRedis({
     storeClient: commands,
     keyPrefix,

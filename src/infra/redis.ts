@@ -14,11 +14,11 @@ export interface RedisConnections {
   readonly subscriber: Redis;
   /**
    * Bridges a short reconnect: resolves when commands can be sent, and rejects once Redis has been away for a second, so that
-   * a long outage is answered at once. To be awaited before each command.
+   * a long outage is answered at once. To be awaited before each command. Undefined when it is there: a promise for each command is not free.
    */
-  readonly ready: () => Promise<void>;
+  readonly ready: () => Promise<void> | undefined;
   /** The same for the subscriber. */
-  readonly subscriberReady: () => Promise<void>;
+  readonly subscriberReady: () => Promise<void> | undefined;
   /**
    * Another connection, for a queue: its commands wait for a Redis that is away, as long as it takes, and it may block. Whoever asks for it
    * closes it; `close` disconnects what is left.
@@ -115,7 +115,7 @@ function connect(
 }
 
 /** Tells when Redis was lost and lets callers wait for its return, for a second after the loss and no longer. */
-function watchReadiness(redis: Redis): () => Promise<void> {
+function watchReadiness(redis: Redis): () => Promise<void> | undefined {
   let lostAt = Date.now();
   let wasReady = false;
   redis.on('ready', () => {
@@ -144,7 +144,7 @@ function watchReadiness(redis: Redis): () => Promise<void> {
     });
 
   return () => {
-    if (redis.status === 'ready') return Promise.resolve();
+    if (redis.status === 'ready') return undefined;
     if (redis.status === 'end') return Promise.reject(new Error('The connection to Redis is closed'));
     const remainingMs = lostAt + bridgedOutageMs - Date.now();
     if (remainingMs <= 0) return Promise.reject(new Error('Redis is not connected'));

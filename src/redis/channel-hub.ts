@@ -24,7 +24,7 @@ export interface ChannelHub {
 export interface SubscriberAccess {
   readonly subscriber: RedisCommands;
   /** Resolves when the subscriber's connection can be used; rejects soon when Redis is away. */
-  readonly subscriberReady: () => Promise<void>;
+  readonly subscriberReady: () => Promise<void> | undefined;
 }
 
 const channelsAtOnce = 500;
@@ -40,7 +40,7 @@ function guardClient({ subscriber, subscriberReady }: SubscriberAccess) {
     on: (event: string, listener: (...values: unknown[]) => void) => subscriber.on(event, listener),
     subscribe(channel: string, done: (error: null) => void): void {
       failures.delete(channel);
-      subscriberReady()
+      Promise.resolve(subscriberReady())
         .then(() => subscriber.subscribe(channel))
         .catch((error: unknown) => failures.set(channel, error))
         .finally(() => done(null));

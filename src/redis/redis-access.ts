@@ -7,8 +7,8 @@ export type RedisCommands = Redis;
 /** What the planes need of the connections; infra/redis.ts makes them. */
 export interface RedisAccess {
   readonly commands: RedisCommands;
-  /** Resolves when a command can be sent; rejects soon when Redis is away. */
-  readonly ready: () => Promise<void>;
+  /** Undefined when a command can be sent; else resolves when it can, and rejects soon when Redis is away. */
+  readonly ready: () => Promise<void> | undefined;
   /** Called for each piece of work that Redis did not answer, for the metrics. */
   readonly onFailure?: () => void;
 }
@@ -25,7 +25,8 @@ const isBug = (error: Error): boolean =>
  */
 export async function askRedis<Answer>(redis: RedisAccess, work: () => Promise<Answer>): Promise<Answer> {
   try {
-    await redis.ready();
+    const connecting = redis.ready();
+    if (connecting) await connecting;
     return await work();
   } catch (error) {
     if (error instanceof DomainError || (error instanceof Error && isBug(error))) throw error;

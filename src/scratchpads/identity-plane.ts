@@ -17,7 +17,7 @@ export interface IdentityPlane {
   find(ownerId: string, scratchpadId: string, query?: Prisma.ScratchpadDefaultArgs): Promise<Scratchpad | null>;
   findByThread(ownerId: string, threadId: string, query?: Prisma.ScratchpadDefaultArgs): Promise<Scratchpad | null>;
   /** Whether the owner has this pad; true is remembered for at most a second, false never. */
-  exists(ownerId: string, scratchpadId: string): Promise<boolean>;
+  exists(ownerId: string, scratchpadId: string): Promise<boolean> | boolean;
   /** The same, asked of SQL whatever is remembered. */
   existsNow(ownerId: string, scratchpadId: string): Promise<boolean>;
   /** Forgets which pads of the owner exist: a delete made here holds here at once. */
@@ -99,11 +99,11 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
   );
   const existsNow: IdentityPlane['existsNow'] = (ownerId, scratchpadId) => rows.load({ ownerId, scratchpadId });
 
-  const exists: IdentityPlane['exists'] = async (ownerId, scratchpadId) => {
+  const exists: IdentityPlane['exists'] = (ownerId, scratchpadId) => {
     if (!isId('scratchpad', scratchpadId)) return false;
     const key = keyOf(ownerId, scratchpadId);
     const leftMs = (knownUntilMs.get(key) ?? 0) - now().getTime();
-    if (leftMs <= 0) return await existsNow(ownerId, scratchpadId);
+    if (leftMs <= 0) return existsNow(ownerId, scratchpadId);
     if (leftMs < renewalMs && !renewing.has(key)) {
       renewing.add(key);
       // Whoever comes when the second is over would be told why it failed.

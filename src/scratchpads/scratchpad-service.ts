@@ -137,7 +137,9 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
   /** The one check before every use of a pad: it is there, it is the principal's, and the principal may do this with it. */
   async function requirePad(principal: Principal, scratchpadId: string, action: PadAction): Promise<PadAddress> {
     const ownerId = ownerForPad(principal, scratchpadId, action);
-    if (!(await identityPlane.exists(ownerId, scratchpadId))) throw notFound();
+    const known = identityPlane.exists(ownerId, scratchpadId);
+    // Mostly it is known, and nothing has to be waited for.
+    if (!(known === true || (await known))) throw notFound();
     return { ownerId, scratchpadId };
   }
 
@@ -247,7 +249,8 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       ownerForPad(principal, scratchpadId, 'APPEND');
       const { content, idempotencyKey: key } = parseInput(newEntry, input);
       const pad = await requirePad(principal, scratchpadId, 'APPEND');
-      await waitingNotebooks.settle(pad);
+      const settling = waitingNotebooks.settle(pad);
+      if (settling) await settling;
       const isAgent = principal.kind === 'agent';
       const author = isAgent ? principal.name : origin.author;
       const entry = { content, idempotencyKey: key ?? undefined, ...origin, author };

@@ -7,7 +7,7 @@ export interface WaitingNotebooks {
   /** Nobody could look for the thread's notebook: it is looked for before the pad is written to. */
   wait(pad: PadAddress, threadId: string): void;
   /** To be awaited before each write. Costs nothing when none waits. @throws DomainError UNAVAILABLE */
-  settle(pad: PadAddress): Promise<void>;
+  settle(pad: PadAddress): Promise<void> | undefined;
 }
 
 /** Of this process: what another process writes first, or a restart in between, is not covered. */
@@ -30,16 +30,17 @@ export function createWaitingNotebooks(convergeNotebook: ConvergeNotebook): Wait
     for (const { pad, threadId } of waiting.values()) await converge(pad, threadId);
   }
 
+  async function settleAll(scratchpadId: string): Promise<void> {
+    const own = waiting.get(scratchpadId);
+    if (own) await converge(own.pad, own.threadId);
+    settling ??= settleOthers()
+      .catch(() => undefined) // the next write tries again
+      .finally(() => (settling = undefined));
+  }
+
   return {
     wait: (pad, threadId) => void waiting.set(pad.scratchpadId, { pad, threadId }),
 
-    async settle({ scratchpadId }) {
-      if (waiting.size === 0) return;
-      const own = waiting.get(scratchpadId);
-      if (own) await converge(own.pad, own.threadId);
-      settling ??= settleOthers()
-        .catch(() => undefined) // the next write tries again
-        .finally(() => (settling = undefined));
-    },
+    settle: ({ scratchpadId }) => (waiting.size === 0 ? undefined : settleAll(scratchpadId)),
   };
 }

@@ -28,7 +28,21 @@ export interface Context {
   loaders: Loaders;
 }
 
-/** One context for each operation; for each delivered event of a subscription a fresh one (see {@link forEvent}). */
-export function createContext(services: Services, principal: Principal, requestId: string): Context {
-  return { principal, requestId, services, loaders: createLoaders(services, principal) };
+class OperationContext implements Context {
+  #loaders: Loaders | undefined;
+
+  constructor(
+    readonly services: Services,
+    readonly principal: Principal,
+    readonly requestId: string,
+  ) {}
+
+  /** Most mutations want none. */
+  get loaders(): Loaders {
+    return (this.#loaders ??= createLoaders(this.services, this.principal));
+  }
 }
+
+/** One context for each operation; for each delivered event of a subscription a fresh one (see {@link forEvent}). */
+export const createContext = (services: Services, principal: Principal, requestId: string): Context =>
+  new OperationContext(services, principal, requestId);

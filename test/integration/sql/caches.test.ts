@@ -100,7 +100,7 @@ it('pads that are used all the time are asked for together, and ahead of their t
     ids.push((await identityPlane.create(ownerId, threadId, {})).id);
   }
   statements = 0;
-  const useAll = (): Promise<boolean[]> => Promise.all(ids.map((id) => identityPlane.exists(ownerId, id)));
+  const useAll = (): Promise<boolean[]> => Promise.all(ids.map(async (id) => await identityPlane.exists(ownerId, id)));
   expect(new Set(await useAll())).toEqual(new Set([true]));
   expect(statements).toBeLessThanOrEqual(2);
   // For ten seconds, four looks in each.
