@@ -18,6 +18,15 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
+const openAuthentication = () =>
+  createAuthentication({
+    prisma: store.database.prisma,
+    administratorSecret: undefined,
+    countRequest: () => undefined,
+    now,
+    logger: createLogger('silent'),
+  });
+
 it('that a scratchpad exists is remembered for a second, and that it does not, never', async () => {
   const { prisma } = store.database;
   const identityPlane = createIdentityPlane({ prisma, now });
@@ -40,13 +49,7 @@ it('that a scratchpad exists is remembered for a second, and that it does not, n
 
 it('a key is remembered for a second, and one that is unknown, never', async () => {
   const { prisma } = store.database;
-  const authentication = createAuthentication({
-    prisma,
-    administratorSecret: undefined,
-    countRequest: async () => {},
-    now,
-    logger: createLogger('silent'),
-  });
+  const authentication = openAuthentication();
   const secret = 'spk_of_this_test_0123456789';
   const id = createId('apiKey');
   await expect(authentication.authenticate(secret)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
@@ -62,13 +65,7 @@ it('a key is remembered for a second, and one that is unknown, never', async () 
 
 it('a key that is revoked here while it is being looked up is not remembered', async () => {
   const { prisma } = store.database;
-  const authentication = createAuthentication({
-    prisma,
-    administratorSecret: undefined,
-    countRequest: async () => {},
-    now,
-    logger: createLogger('silent'),
-  });
+  const authentication = openAuthentication();
   const secret = 'spk_of_another_test_0123456789';
   const id = createId('apiKey');
   await prisma.apiKey.create({ data: { id, ownerId, name: 'key', prefix: 'spk_', secretHash: hashSecret(secret) } });
