@@ -13,8 +13,8 @@ export interface ScriptServer {
   output(): string;
   /** @returns the exit code and how long it took */
   stop(signal: NodeJS.Signals): Promise<{ code: number | null; tookMs: number }>;
-  /** Ends it at once, running or not. */
-  kill(): Promise<void>;
+  /** Ends it in order, running or not: killed, it would leave its private Redis to the next server that takes its folder, and none does. */
+  end(): Promise<void>;
 }
 
 /** @param variables DATA_DIR, and what else configuration.md has */
@@ -40,8 +40,8 @@ export async function startScriptServer(variables: Record<string, string>): Prom
     startedInMs: performance.now() - begin,
     output,
     stop,
-    async kill() {
-      if (child.exitCode === null && child.signalCode === null) await stop('SIGKILL');
+    async end() {
+      if (child.exitCode === null && child.signalCode === null) await stop('SIGTERM');
     },
   };
 }

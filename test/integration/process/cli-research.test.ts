@@ -40,7 +40,7 @@ afterEach(() => {
   children.clear();
 });
 afterAll(async () => {
-  await server.kill();
+  await server.end();
   await Promise.all([web.close(), model.close()]);
   await rm(directory, { recursive: true, force: true });
 });

@@ -29,7 +29,7 @@ beforeAll(async () => {
   });
 }, 120_000);
 afterAll(async () => {
-  await server.kill();
+  await server.end();
   await Promise.all([web.close(), model.close()]);
   await rm(directory, { recursive: true, force: true });
 });

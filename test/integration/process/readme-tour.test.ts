@@ -14,7 +14,7 @@ beforeAll(async () => {
   server = await startScriptServer({ DATA_DIR: path.join(directory, '.data') });
 }, 120_000);
 afterAll(async () => {
-  await server.kill();
+  await server.end();
   await rm(directory, { recursive: true, force: true });
 });
 

@@ -13,7 +13,7 @@ beforeAll(async () => {
   dataDirectory = await mkdtemp(path.join(tmpdir(), 'scratchpad-server-'));
 });
 afterEach(async () => {
-  for (const server of started) await server.kill();
+  for (const server of started) await server.end();
   started.clear();
 });
 afterAll(() => rm(dataDirectory, { recursive: true, force: true }));
