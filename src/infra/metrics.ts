@@ -46,19 +46,37 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
-  const uncountedOutcomes = new Map<string, Map<string, number>>();
-  const requests: Counter<'surface' | 'outcome'> = new Counter({
-    name: 'scratchpad_requests_total',
-    help: 'Requests, and operations on WebSockets, by outcome.',
-    labelNames: ['surface', 'outcome'],
-    registers,
-    collect() {
-      for (const [surface, outcomes] of uncountedOutcomes) {
-        for (const [outcome, count] of outcomes) requests.inc({ surface, outcome }, count);
-        outcomes.clear();
-      }
-    },
-  });
+  /** What comes tens of thousands of times a second is counted in plain numbers, and moved over when somebody asks. */
+  function plainCounter<Label extends string>(name: string, help: string, labelNames: Label[]) {
+    const counts = new Map<string, { labels: Record<Label, string>; count: number }>();
+    const counter: Counter<Label> = new Counter({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        for (const { labels, count } of counts.values()) counter.inc(labels, count);
+        counts.clear();
+      },
+    });
+    /** @param key the same for the same labels */
+    return (key: string, labels: Record<Label, string>): void => {
+      const counted = counts.get(key);
+      if (counted) counted.count += 1;
+      else counts.set(key, { labels, count: 1 });
+    };
+  }
+
+  const countRequest = plainCounter(
+    'scratchpad_requests_total',
+    'Requests, and operations on WebSockets, by outcome.',
+    ['surface', 'outcome'],
+  );
+  const countDelivery = plainCounter(
+    'scratchpad_delivered_events_total',
+    'Results handed to the transports of subscriptions.',
+    ['transport'],
+  );
   const latency = new Histogram({
     name: 'scratchpad_request_duration_seconds',
     help: 'Time from the first byte of a request to the end of its answer; streams are left out.',
@@ -71,18 +89,6 @@ export function createMetrics(): Metrics {
     help: 'Subscriptions that are open now.',
     labelNames: ['transport'],
     registers,
-  });
-  // What comes tens of thousands of times a second is counted in plain numbers, and moved over when somebody asks.
-  const uncounted = new Map<string, number>();
-  const deliveredEvents: Counter<'transport'> = new Counter({
-    name: 'scratchpad_delivered_events_total',
-    help: 'Results handed to the transports of subscriptions.',
-    labelNames: ['transport'],
-    registers,
-    collect() {
-      for (const [transport, count] of uncounted) deliveredEvents.inc({ transport }, count);
-      uncounted.clear();
-    },
   });
   const storeErrors = {
     SQL: new Counter({ name: 'scratchpad_sql_errors_total', help: 'Failed calls to the SQL database.', registers }),
@@ -128,9 +134,7 @@ export function createMetrics(): Metrics {
 
   return {
     requestFinished({ surface, outcome, seconds }) {
-      const outcomes = uncountedOutcomes.get(surface) ?? new Map<string, number>();
-      if (outcomes.size === 0) uncountedOutcomes.set(surface, outcomes);
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      countRequest(`${surface} ${outcome}`, { surface, outcome });
       if (seconds !== undefined) latency.observe({ surface }, seconds);
     },
 
@@ -140,7 +144,7 @@ export function createMetrics(): Metrics {
     },
 
     eventDelivered(transport) {
-      uncounted.set(transport, (uncounted.get(transport) ?? 0) + 1);
+      countDelivery(transport, { transport });
     },
 
     storeFailed(store) {

@@ -187,12 +187,7 @@ export function createDataPlane({ redis, limits }: { redis: RedisAccess; limits:
         `{"id":"${id}","content":${JSON.stringify(content)}`,
       ];
       const { author, runId, assistantId } = entry;
-      if (
-        author !== undefined ||
-        runId !== undefined ||
-        assistantId !== undefined ||
-        entry.idempotencyKey !== undefined
-      )
+      if ((author ?? runId ?? assistantId ?? entry.idempotencyKey) !== undefined)
         values.push(closingMembers({ author, run_id: runId }), eventOrigin(entry));
       if (entry.idempotencyKey !== undefined) values.push(id, hashOf('append', content));
       const reply = (await askRedis(redis, () => append(keysFor(pad, entry.idempotencyKey), values))) as

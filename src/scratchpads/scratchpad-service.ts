@@ -249,8 +249,7 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
       ownerForPad(principal, scratchpadId, 'APPEND');
       const { content, idempotencyKey: key } = parseInput(newEntry, input);
       const pad = await requirePad(principal, scratchpadId, 'APPEND');
-      const settling = waitingNotebooks.settle(pad);
-      if (settling) await settling;
+      await waitingNotebooks.settle(pad);
       const isAgent = principal.kind === 'agent';
       const author = isAgent ? principal.name : origin.author;
       const entry = { content, idempotencyKey: key ?? undefined, ...origin, author };

@@ -3,8 +3,8 @@ import { sequenceOf } from './lua.js';
 
 /**
  * KEYS  for each pad: content, entries, sequence
- * ARGV  for each pad, "wishes:bytes of tail:pages:token of what the reader knows". Wishes are letters: c content, n number of entries, s sequence and expiry,
- *       t tail. A page is "size,1 from the end or 0,position after which,position before which it lies (-1: no bound);"
+ * ARGV  for each pad, "wishes:bytes of tail:pages:token of what the reader knows". Wishes are letters: c content, n number of
+ *       entries, s sequence and expiry, t tail. A page is "size,1 from the end or 0,position after which,position before which it lies (-1: no bound);"
  * Reply for each pad { content, number of entries, { entries number, content number, expires_at }, tail, pages, token }; nil for what
  *       was not asked. The token changes with every write; where it is the reader's, it is nil, and so are content and pages. It is
  *       empty where nothing is worth remembering. The tail is newest first and just exceeds its bytes, unless it is the whole ledger.

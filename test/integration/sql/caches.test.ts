@@ -18,9 +18,11 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-const openAuthentication = () =>
+const openAuthentication = (
+  prisma: Parameters<typeof createAuthentication>[0]['prisma'] = store.database.prisma,
+): ReturnType<typeof createAuthentication> =>
   createAuthentication({
-    prisma: store.database.prisma,
+    prisma,
     administratorSecret: undefined,
     countRequest: () => undefined,
     now,
@@ -63,18 +65,42 @@ it('a key is remembered for a second, and one that is unknown, never', async () 
   await authentication.close();
 });
 
+async function makeKey(secret: string): Promise<string> {
+  const id = createId('apiKey');
+  const key = { id, ownerId, name: 'key', prefix: 'spk_', secretHash: hashSecret(secret) };
+  await store.database.prisma.apiKey.create({ data: key });
+  return id;
+}
+
 it('a key that is revoked here while it is being looked up is not remembered', async () => {
-  const { prisma } = store.database;
   const authentication = openAuthentication();
   const secret = 'spk_of_another_test_0123456789';
-  const id = createId('apiKey');
-  await prisma.apiKey.create({ data: { id, ownerId, name: 'key', prefix: 'spk_', secretHash: hashSecret(secret) } });
+  const id = await makeKey(secret);
   // Its answer is from before, and comes after.
   const underWay = authentication.identify(secret);
   authentication.forgetUser(ownerId);
   await underWay;
   await store.psql(`UPDATE api_keys SET revoked_at = now() WHERE id = '${id}'`);
   await expect(authentication.identify(secret)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+  await authentication.close();
+});
+
+it('an answer from before a change is not shared with who asks after it; those share another one', async () => {
+  const { prisma } = store.database;
+  let statements = 0;
+  const apiKey = new Proxy(prisma.apiKey, {
+    get(model, name) {
+      if (name === 'findUnique') statements += 1;
+      return Reflect.get(model, name) as unknown;
+    },
+  });
+  const authentication = openAuthentication({ apiKey, agentToken: prisma.agentToken });
+  const secret = 'spk_of_a_third_test_0123456789';
+  await makeKey(secret);
+  const underWay = authentication.identify(secret);
+  authentication.forgetUser(ownerId);
+  await Promise.all([underWay, authentication.identify(secret), authentication.identify(secret)]);
+  expect(statements).toBe(2);
   await authentication.close();
 });
 
