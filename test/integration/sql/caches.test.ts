@@ -49,6 +49,21 @@ it('that a scratchpad exists is remembered for a second, and that it does not, n
   expect(await identityPlane.exists(createId('user'), id)).toBe(false);
 });
 
+it('that a scratchpad exists is not remembered when something was deleted while SQL was asked', async () => {
+  const { prisma } = store.database;
+  const identityPlane = createIdentityPlane({ prisma, now });
+  const threadId = createId('thread');
+  await prisma.thread.create({ data: { id: threadId, ownerId, metaData: {} } });
+  const { id } = await identityPlane.create(ownerId, threadId, {});
+  const underWay = identityPlane.existsNow(ownerId, id);
+  // Once it is really on its way.
+  await Promise.resolve();
+  identityPlane.forgetOwner(ownerId);
+  expect(await underWay).toBe(true);
+  await store.psql(`DELETE FROM scratchpads WHERE id = '${id}'`);
+  expect(await identityPlane.exists(ownerId, id)).toBe(false);
+});
+
 it('a key is remembered for a second, and one that is unknown, never', async () => {
   const { prisma } = store.database;
   const authentication = openAuthentication();

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { createLogger } from '../../../src/shared/logger.js';
+import { createLogger, writePlainLine } from '../../../src/shared/logger.js';
 
 const secret = 'sk_0123456789abcdef0123456789abcdef';
 
@@ -84,5 +84,24 @@ describe('standard output', () => {
     child.stdout.destroy();
     const [code] = (await once(child, 'exit')) as [number];
     expect(code).toBe(7);
+  });
+});
+
+describe('a plain line', () => {
+  const members = { path: '/a "quoted" path', status: 200, stream: true, outcome: undefined, msg: 'request' };
+
+  it('is what the logger itself would write', () => {
+    const { lines, logger } = record();
+    logger.info(members);
+    writePlainLine(logger, members);
+    const [own, plain] = lines.map((line) => ({ ...(JSON.parse(line) as object), time: '' }));
+    expect(plain).toEqual(own);
+    expect(lines[1]).toMatch(/^\{.*"time":"\d{4}-\d\d-\d\dT[\d:.]+Z".*\}\n$/);
+  });
+
+  it('is left out where the level is above it', () => {
+    const lines: string[] = [];
+    writePlainLine(createLogger('warn', { write: (line) => void lines.push(line) }), members);
+    expect(lines).toEqual([]);
   });
 });
