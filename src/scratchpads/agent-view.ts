@@ -1,5 +1,5 @@
 // A scratchpad's state and changes as an agent token sees them: whole, but for the names of the runs and assistants that wrote there.
-import { mapNodes } from '../shared/pagination.js';
+import { mapNodes, type Page } from '../shared/pagination.js';
 import { isDivertible } from '../shared/divertible.js';
 import { DomainError } from '../shared/errors.js';
 import type { PadReading } from './pad-reader.js';
@@ -9,12 +9,24 @@ import type { ScratchpadChange } from './scratchpad-change.js';
 /** The author stays: it is a label. */
 export const entryWithoutRun = (entry: EntryState): EntryState => ({ ...entry, runId: null });
 
+/** The page of an unchanged ledger stays the same object here, too. */
+const pageViews = new WeakMap<Page<EntryState>, Page<EntryState>>();
+
+function pageWithoutRuns(page: Page<EntryState>): Page<EntryState> {
+  let view = pageViews.get(page);
+  if (!view) {
+    view = mapNodes(page, entryWithoutRun);
+    pageViews.set(page, view);
+  }
+  return view;
+}
+
 export const readingWithoutRuns = (reading: PadReading | Error): PadReading | Error =>
   reading instanceof Error || reading.pages === undefined
     ? reading
     : {
         ...reading,
-        pages: reading.pages.map((page) => (page instanceof DomainError ? page : mapNodes(page, entryWithoutRun))),
+        pages: reading.pages.map((page) => (page instanceof DomainError ? page : pageWithoutRuns(page))),
       };
 
 const changeWithoutRun = (change: ScratchpadChange): ScratchpadChange =>

@@ -10,6 +10,7 @@ import { createLogger } from '../../src/shared/logger.js';
 import type { Services } from '../../src/surfaces/graphql/context.js';
 import { createCompiledExecution } from '../../src/surfaces/graphql/compiled-execution.js';
 import { appendEntry, createScratchpad, createThread, createToken, setContent } from '../support/operations.js';
+import { transports, type Listener } from '../support/raw-subscriber.js';
 import { administratorSecret, startService, type Service, type Tenant } from '../support/service.js';
 
 let interpreting: Service;
@@ -29,6 +30,9 @@ const breakServices = (services: Services): Services => ({
       if (input.content === brokenContent) throw new TypeError('at db.internal:5432');
       if (input.content === 'too often') throw new DomainError('RATE_LIMITED', 'Wait.', { retryAfterSeconds: 7 });
       if (input.content === 'no entry') return Promise.resolve({ position: 0 } as never);
+      if (input.content === 'found by a run') {
+        return services.scratchpads.appendEntry(principal, scratchpadId, input, { runId: createId('run') });
+      }
       if (input.content === 'odd') return Promise.resolve({ position: 0, entry: { createdAt: 'never' } } as never);
       return services.scratchpads.appendEntry(principal, scratchpadId, input, origin);
     },
@@ -157,6 +161,31 @@ const queries: [name: string, sent: () => Sent][] = [
     () => ({
       query: `query ($id: ID!) { scratchpad(id: $id) { ...A ...B content { text } } }
         fragment A on Scratchpad { id content { version } } fragment B on Scratchpad { entryCount content { updatedAt } }`,
+      variables: { id: pad },
+    }),
+  ],
+  [
+    'the same pages under several names',
+    () => ({
+      query: `query ($id: ID!) { scratchpad(id: $id) {
+        a: entries(first: 1) { edges { node { content } } } b: entries(last: 2) { edges { cursor } totalCount }
+        ...Twice entries { pageInfo { hasNextPage } } c: content { text } d: content { version text }
+      } } fragment Twice on Scratchpad { entries { edges { node { ...Entry } } } } fragment Entry on ScratchpadEntry { id content }`,
+      variables: { id: pad },
+    }),
+  ],
+  [
+    'pads on their threads, and what is around them',
+    () => ({
+      query: `{ viewer { threads { edges { node { id scratchpad { id createdAt } again: scratchpad { ...Around } } } } } }
+        fragment Around on Scratchpad { metaData owner { id name } thread { id createdAt scratchpad { updatedAt entryCount } } }`,
+    }),
+  ],
+  [
+    'a pad and what is around it',
+    () => ({
+      query: `query ($id: ID!) { a: scratchpad(id: $id) { id } b: scratchpad(id: $id) { createdAt thread { scratchpad { id } } }
+        c: scratchpad(id: $id) { ...Fragment } } fragment Fragment on Scratchpad { metaData content { text } }`,
       variables: { id: pad },
     }),
   ],
@@ -348,13 +377,52 @@ describe('the answer is the same whether it is compiled or not', () => {
   });
 });
 
+describe('what was told before', () => {
+  const withoutPauses = async (listener: Listener): Promise<string> => {
+    const [next, complete] = await listener.received(2);
+    listener.close();
+    return normalize(`${next}\n${complete}`);
+  };
+
+  it('is told again as long as it holds, to each reader what is meant for it', async () => {
+    const id = await createScratchpad(alice.client);
+    const token = (await createToken(alice.client, id, 'OBSERVER')).secret;
+    const sent = { query: readPad, variables: { id } };
+    const changes = [
+      () => Promise.resolve(),
+      () => appendEntry(alice.client, id, 'found by a run'),
+      () => setContent(alice.client, id, 'a "quoted" \\ 漢字 😀 $& plan'),
+      () => appendEntry(alice.client, id, 'second'),
+      () =>
+        alice.client.run(
+          'mutation ($input: ClearScratchpadInput!) { clearScratchpad(input: $input) { scratchpad { id } } }',
+          { input: { scratchpadId: id } },
+        ),
+    ];
+    for (const change of changes) {
+      // By the other process.
+      await change();
+      for (const secret of [alice.secret, token, alice.secret, token]) {
+        await expectSameAnswers(sent, secret);
+        for (const listen of Object.values(transports)) {
+          const [plain, compiled] = [
+            await withoutPauses(await listen(interpreting.url, secret, sent)),
+            await withoutPauses(await listen(compiling.url, secret, sent)),
+          ];
+          expect(compiled).toEqual(plain);
+        }
+      }
+    }
+  });
+});
+
 describe('compiling', () => {
   const schema = buildSchema('type Query { where(of: String): String }');
   const runner = (uses?: number) => {
-    const execute = createCompiledExecution({ schema, usesBeforeCompilation: uses });
-    const document = parse('query ($of: String) { where(of: $of) }');
     const resolve = (): string => (new Error('where am I').stack ?? '').replaceAll('\\', '/');
     schema.getQueryType()!.getFields()['where']!.resolve = resolve;
+    const execute = createCompiledExecution({ schema, usesBeforeCompilation: uses });
+    const document = parse('query ($of: String) { where(of: $of) }');
     return async (variableValues: Record<string, unknown> = {}) => {
       const { data } = await execute({ schema, document, variableValues });
       return String(data?.['where']).includes('graphql-jit') ? 'compiled' : 'interpreted';

@@ -1,6 +1,7 @@
 // How large an answer would get, told before it is made: aliases repeat what is held once, and a text of a gigabyte stops everybody.
 import { GraphQLError, type ExecutionResult } from 'graphql';
 import { errorTable } from '../error-table.js';
+import { JsonText } from './answer-text.js';
 
 /** In characters of JSON, about. */
 export const maxAnswerLength = 32 * 2 ** 20;
@@ -9,6 +10,7 @@ export const maxAnswerLength = 32 * 2 ** 20;
 function leftBehind(value: unknown, length: number): number {
   if (typeof value === 'string') return length - value.length - 2;
   if (typeof value !== 'object' || value === null) return length - 8;
+  if (value instanceof JsonText) return length - value.json.length;
   let left = length - 2;
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length && left >= 0; index += 1) left = leftBehind(value[index], left - 1);
@@ -21,9 +23,12 @@ function leftBehind(value: unknown, length: number): number {
   return left;
 }
 
+/** @param length in characters of JSON, about */
+export const isWithin = (value: unknown, length: number): boolean => leftBehind(value, length) >= 0;
+
 /** The result itself, or LIMIT_EXCEEDED in its place. A mutation has been carried out by then, and is told so. */
 export function withinAnswerSize(result: ExecutionResult): ExecutionResult {
-  if (result.data == null || leftBehind(result.data, maxAnswerLength) >= 0) return result;
+  if (result.data == null || isWithin(result.data, maxAnswerLength)) return result;
   const message = `The answer would have more than ${maxAnswerLength} characters: ask for smaller pages, or for less at once. If it was a mutation, it has been carried out.`;
   return {
     data: null,

@@ -7,7 +7,7 @@ import type { PrismaClient } from '../../generated/prisma/client.js';
 import type { InstantText } from '../../shared/clock.js';
 import type { JsonObject } from '../../shared/json.js';
 import type { Context } from './context.js';
-import { loadedColumns } from './loaded-columns.js';
+import { loadedRows } from './loaded-rows.js';
 import { stablePaths } from './stable-paths.js';
 
 export interface SchemaTypes {
@@ -28,7 +28,7 @@ export type RelationSource = PrismaClient;
 export function createBuilder(prisma: RelationSource) {
   return new SchemaBuilder<SchemaTypes>({
     // The first is outermost.
-    plugins: [loadedColumns, stablePaths, PrismaPlugin],
+    plugins: [loadedRows, stablePaths, PrismaPlugin],
     defaultFieldNullability: false,
     prisma: { client: prisma, dmmf: getDatamodel(), filterConnectionTotalCount: false },
   });

@@ -18,11 +18,13 @@ import {
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
+  type FieldNode,
   type OperationDefinitionNode,
   type VariableDefinitionNode,
 } from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import { createPlainVariables } from './plain-variables.js';
+import { copyOf, createUnchangingFields, NoText } from './unchanging.js';
 
 /** What is asked once costs more to compile than it ever gives back. */
 const usesBeforeCompilation = 20;
@@ -116,16 +118,26 @@ export function createCompiledExecution({
   usesBeforeCompilation: needed = usesBeforeCompilation,
 }: Options): Execute {
   const uses = new WeakMap<OperationDefinitionNode, Use>();
-  const config = schema.toConfig();
+  const unchanging = createUnchangingFields(schema);
+  const config = unchanging.schema.toConfig();
   const compilerSchema = new GraphQLSchema({ ...config, types: [...config.types, coerced], assumeValid: true });
+
+  function withTwins(document: DocumentNode): DocumentNode {
+    const types = new TypeInfo(schema);
+    const enter = (node: FieldNode): FieldNode => {
+      const field = types.getFieldDef();
+      return field ? unchanging.withTwin(node, field) : node;
+    };
+    return visit(document, visitWithTypeInfo(types, { Field: enter }));
+  }
 
   function compile(document: DocumentNode, operation: OperationDefinitionNode): Compiled | null {
     if (!isCompilable(schema, document, operation)) return null;
     const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
     const variableDefinitions = operation.variableDefinitions?.map(takeAsIs);
     const single: DocumentNode = { ...document, definitions: [{ ...operation, variableDefinitions }, ...fragments] };
-    // The compiler writes notes into the nodes that it reads.
-    const copy = visit(single, { enter: (node) => ({ ...node }) });
+    const isQuery = operation.operation === OperationTypeNode.QUERY;
+    const copy = copyOf(isQuery ? withTwins(single) : single);
     const compiled = compileQuery(compilerSchema, copy, operation.name?.value);
     if (!isCompiledQuery(compiled)) return null;
     return { query: compiled.query, variablesOf: createPlainVariables(schema, operation.variableDefinitions ?? []) };
@@ -144,7 +156,9 @@ export function createCompiledExecution({
   /** Queries change nothing: where the compiled function found a mistake by itself, GraphQL.js may have other words for it. */
   function finish(result: ExecutionResult, args: ExecutionArgs, operation: OperationDefinitionNode) {
     if (result.errors === undefined) return result;
-    const isFound = result.errors.some(({ originalError }) => originalError === undefined);
+    const isFound = result.errors.some(
+      ({ originalError }) => originalError === undefined || originalError instanceof NoText,
+    );
     if (isFound && operation.operation === OperationTypeNode.QUERY) return execute(args);
     return { ...result, errors: result.errors.map((error) => asOriginal(error, args.document)) };
   }

@@ -81,7 +81,7 @@ export function createEventStreams(keepAliveMs: number): EventStreams {
       try {
         for (let step = await results.next(); !step.done; step = await results.next()) {
           if (response.destroyed) return;
-          if (!response.write(nextEvent(serializeResult(step.value)))) await drained(response);
+          if (!response.write(nextEvent(serializeResult(step.value).json))) await drained(response);
         }
         // The empty data makes browsers' EventSource deliver it.
         if (!response.destroyed) response.end('event: complete\ndata:\n\n');

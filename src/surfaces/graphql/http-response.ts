@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import { errorTable } from '../error-table.js';
+import { stringify } from './answer-text.js';
 
 export const eventStreamType = 'text/event-stream';
 export const responseType = 'application/graphql-response+json';
@@ -69,15 +70,15 @@ function statusOf(result: ExecutionResult, type: MediaType): number {
 }
 
 /** As it goes over the wire: without what only this file needs to know. */
-export function serializeResult(result: ExecutionResult): string {
-  if (result.errors === undefined) return JSON.stringify(result);
+export function serializeResult(result: ExecutionResult): ReturnType<typeof stringify> {
+  if (result.errors === undefined) return stringify(result);
   const errors = result.errors.map((error) => {
     const { extensions, ...rest } = error.toJSON();
     const { http: _http, ...visible } = extensions ?? {};
     return Object.keys(visible).length > 0 ? { ...rest, extensions: visible } : rest;
   });
   // Errors first: a person reading a long answer sees them.
-  return JSON.stringify({ errors, ...('data' in result && { data: result.data }) });
+  return stringify({ errors, ...('data' in result && { data: result.data }) });
 }
 
 export function sendResult(response: ServerResponse, result: ExecutionResult, type: MediaType): void {
@@ -88,12 +89,13 @@ export function sendResult(response: ServerResponse, result: ExecutionResult, ty
     if (typeof retryAfterSeconds === 'number') response.setHeader('retry-after', String(Math.ceil(retryAfterSeconds)));
   }
   if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="scratchpad"');
-  const body = serializeResult(result);
+  const { json, byteLength } = serializeResult(result);
   response.writeHead(status, {
     'content-type': `${type === eventStreamType ? jsonType : type}; charset=utf-8`,
-    'content-length': Buffer.byteLength(body),
+    'content-length': byteLength,
     'cache-control': 'no-store',
   });
   // Text, not bytes: Node puts it behind the head, and both leave in one piece.
-  response.end(body);
+  // Where every character is a byte, Node need not look at each.
+  response.end(json, byteLength === json.length ? 'latin1' : 'utf8');
 }

@@ -1,7 +1,8 @@
 // A plugin for Pothos: within one operation, one place in the answer has one path object. GraphQL.js has it so; compiled operations make the path
 // of each field anew, and the Prisma plugin, which remembers by that object what was loaded, would load it again.
 import SchemaBuilder, { BasePlugin, type PothosOutputFieldConfig, type SchemaTypes } from '@pothos/core';
-import { defaultFieldResolver, type GraphQLFieldResolver, type GraphQLResolveInfo } from 'graphql';
+import type { GraphQLFieldResolver, GraphQLResolveInfo } from 'graphql';
+import { isPlanned } from './selected-fields.js';
 
 type Path = GraphQLResolveInfo['path'];
 
@@ -48,10 +49,10 @@ export const stablePaths = 'stablePaths';
 class StablePathsPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override wrapResolve(
     resolver: GraphQLFieldResolver<unknown, Types['Context'], object>,
-    { kind }: PothosOutputFieldConfig<Types>,
+    field: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
-    // The fields of rows are those whose paths are remembered. A member that is only read has no use for one.
-    if (kind !== 'PrismaObject' || resolver === defaultFieldResolver) return resolver;
+    // The paths of planned fields are remembered; no other field has a use for one.
+    if (field.kind !== 'PrismaObject' || !isPlanned(field)) return resolver;
     return (parent, args, context, info) =>
       resolver(parent, args, context, Object.assign(info, { path: stablePath(context, info.path) }));
   }

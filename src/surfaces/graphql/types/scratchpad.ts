@@ -2,12 +2,15 @@
 import { queryFromInfo } from '@pothos/plugin-prisma';
 import { seesAroundPad } from '../../../identity/agent-access.js';
 import { requireTenant, requireUser } from '../../../identity/principal.js';
+import type { EntryState } from '../../../scratchpads/data-plane.js';
 import { entryCursorCodec } from '../../../scratchpads/ledger-page.js';
 import { DomainError } from '../../../shared/errors.js';
 import type { JsonObject } from '../../../shared/json.js';
-import { parsePageArguments } from '../../../shared/pagination.js';
+import { parsePageArguments, type Page } from '../../../shared/pagination.js';
 import type { Builder } from '../builder.js';
-import { addConnection, byId, pageArguments, planPage, toConnection } from '../connections.js';
+import { addConnection, byId, pageArguments, planPage, toConnection, type Connection } from '../connections.js';
+import { columnOf, createSelectionCheck, isPlanned } from '../selected-fields.js';
+import { unchanging } from '../unchanging.js';
 import type { NodeRef } from './node.js';
 import type { PageInfoRef } from './page-info.js';
 import type { ScratchpadStateRefs } from './scratchpad-state.js';
@@ -17,6 +20,23 @@ import type { UserRef } from './user.js';
 const order = byId('scratchpads', 'scratchpad');
 
 const addressOf = (pad: { id: string; ownerId: string }) => ({ ownerId: pad.ownerId, scratchpadId: pad.id });
+
+const idsOfPad = { id: true, ownerId: true } as const;
+
+/** Working state is found by ids alone: nothing has to be planned. */
+const wantsIds = createSelectionCheck((field) => !isPlanned(field) || (columnOf(field) ?? '') in idsOfPad);
+
+/** The page of an unchanged ledger stays the same object. */
+const ledgers = new WeakMap<Page<EntryState>, Connection<EntryState>>();
+
+function ledgerOf(page: Page<EntryState>, totalCount: number): Connection<EntryState> {
+  let ledger = ledgers.get(page);
+  if (ledger?.totalCount !== totalCount) {
+    ledger = { ...page, totalCount };
+    ledgers.set(page, ledger);
+  }
+  return ledger;
+}
 
 interface References {
   node: NodeRef;
@@ -30,7 +50,7 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
   const scratchpad = builder.prismaObject('Scratchpad', {
     description: 'The shared working memory of one thread: a replaceable content and an append-only ledger of entries.',
     interfaces: [node],
-    select: { id: true, ownerId: true },
+    select: idsOfPad,
     fields: (t) => ({
       id: t.exposeID('id'),
       owner: t.field({
@@ -57,6 +77,7 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
       content: t.field({
         type: state.content,
         nullable: true,
+        extensions: unchanging,
         description:
           'The replaceable working body. Empty text and a null updatedAt when nothing was ever set, or it expired.',
         resolve: async (pad, _args, { loaders }) =>
@@ -66,13 +87,14 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
         type: state.entryConnection,
         nullable: true,
         description: 'The append-only ledger, oldest first, in append order.',
+        extensions: unchanging,
         args: pageArguments(t.arg),
         resolve: async (pad, args, { loaders }) => {
           const request = parsePageArguments(args, entryCursorCodec(pad.id));
           const reading = await loaders.readPad(addressOf(pad), { pages: [request], entryCount: true });
           const page = reading.pages?.[0];
           if (page instanceof DomainError) throw page;
-          return page === undefined ? null : { ...page, totalCount: reading.entryCount ?? 0 };
+          return page === undefined ? null : ledgerOf(page, reading.entryCount ?? 0);
         },
       }),
       entryCount: t.int({
@@ -113,10 +135,7 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
       description: 'Oldest first.',
       args: pageArguments(t.arg),
       select: (args, _context, nestedSelection) => ({
-        scratchpads: nestedSelection({ ...planPage(order, args), select: { id: true, ownerId: true } }, [
-          'edges',
-          'node',
-        ]),
+        scratchpads: nestedSelection({ ...planPage(order, args), select: idsOfPad }, ['edges', 'node']),
       }),
       resolve: ({ id, scratchpads }, args, { services, principal }) => {
         requireUser(principal);
@@ -126,11 +145,14 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
   );
 
   builder.queryFields((t) => ({
-    scratchpad: t.prismaField({
+    scratchpad: t.field({
       type: scratchpad,
       nullable: true,
       args: { id: t.arg.id({ required: true }) },
-      resolve: (query, _root, { id }, { services, principal }) => services.scratchpads.find(principal, id, query),
+      resolve: (_root, { id }, context, info) => {
+        const query = wantsIds(info) ? { select: idsOfPad } : queryFromInfo({ context, info });
+        return context.services.scratchpads.find(context.principal, id, query);
+      },
     }),
     scratchpadByThread: t.prismaField({
       type: scratchpad,
@@ -149,7 +171,7 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
         const tenant = requireTenant(principal);
         const rows = await services.scratchpads.list(principal, {
           ...planPage(order, args),
-          ...queryFromInfo({ context, info, select: { id: true, ownerId: true }, path: ['edges', 'node'] }),
+          ...queryFromInfo({ context, info, select: idsOfPad, path: ['edges', 'node'] }),
         });
         // A cursor can be read by whoever holds it: an agent's does not name its owner.
         const holderId = tenant.kind === 'user' ? tenant.userId : tenant.tokenId;
