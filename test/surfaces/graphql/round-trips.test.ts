@@ -65,6 +65,25 @@ describe.each([
     },
   );
 
+  it.each([
+    'query ($id: ID!) { scratchpad(id: $id) { id updatedAt } }',
+    'query ($id: ID!) { scratchpad(id: $id) { ...Around } } fragment Around on Scratchpad { metaData updatedAt thread { metaData } }',
+    '{ viewer { threads(first: 50) { edges { node { scratchpad { createdAt metaData owner { name } } } } } } }',
+    `{ viewer { threads(first: 50) { edges { node { scratchpad { ...Around } } } } } }
+      fragment Around on Scratchpad { id metaData owner { name } }`,
+  ])('reads what is around scratchpads in one SQL statement: %s', async (query) => {
+    const id = await createScratchpad(alice.client);
+    await alice.client.run(query, { id });
+    const counts: number[] = [];
+    for (let time = 0; time < 5; time += 1) {
+      service.takeStatementCount();
+      await alice.client.run(query, { id });
+      counts.push(service.takeStatementCount());
+    }
+    // A refresh of the key or of a pad may fall into one of them.
+    expect(Math.min(...counts), String(counts)).toBe(1);
+  });
+
   it('asks SQL nothing for an append of a busy client', async () => {
     const id = await createScratchpad(alice.client, await createThread(alice.client));
     await appendEntry(alice.client, id, 'warm');

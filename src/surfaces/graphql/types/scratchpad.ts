@@ -26,12 +26,12 @@ const idsOfPad = { id: true, ownerId: true } as const;
 /** Working state is found by ids alone: nothing has to be planned. */
 const wantsIds = createSelectionCheck((field) => !isPlanned(field) || (columnOf(field) ?? '') in idsOfPad);
 
-/** The page of an unchanged ledger stays the same object. */
+/** The page of an unchanged ledger stays the same object, and its ledger has as many entries as before. */
 const ledgers = new WeakMap<Page<EntryState>, Connection<EntryState>>();
 
 function ledgerOf(page: Page<EntryState>, totalCount: number): Connection<EntryState> {
   let ledger = ledgers.get(page);
-  if (ledger?.totalCount !== totalCount) {
+  if (!ledger) {
     ledger = { ...page, totalCount };
     ledgers.set(page, ledger);
   }
