@@ -1,5 +1,6 @@
 // Runs a Lua script by its hash, and by its text where a server may not know it yet.
 import { createHash } from 'node:crypto';
+import { Command } from 'ioredis';
 import type { RedisCommands } from './redis-access.js';
 
 /** Every key is declared: in KEYS, in the order of the script's header. */
@@ -7,6 +8,15 @@ export type RunScript = (keys: readonly string[], values: readonly (string | num
 
 /** Nothing was run: only this answer may be followed by a second attempt. */
 const isUnknownScript = (error: unknown): boolean => error instanceof Error && error.message.startsWith('NOSCRIPT');
+
+/** As `evalsha` would make it of its arguments, which it looks through for lists in them. */
+class ScriptCall extends Command {
+  constructor(hash: string, keys: readonly string[], values: readonly (string | number)[]) {
+    super('evalsha', [], { replyEncoding: 'utf8' });
+    this.args = [hash, String(keys.length), ...keys];
+    for (const value of values) this.args.push(String(value));
+  }
+}
 
 /** ioredis has the same as defineCommand; there each call makes a class of closures and promises that cost more than the call. */
 export function defineScript(commands: RedisCommands, lua: string): RunScript {
@@ -19,7 +29,7 @@ export function defineScript(commands: RedisCommands, lua: string): RunScript {
       return await commands.eval(lua, keys.length, ...keys, ...values);
     }
     try {
-      return await commands.evalsha(hash, keys.length, ...keys, ...values);
+      return await commands.sendCommand(new ScriptCall(hash, keys, values));
     } catch (error) {
       if (!isUnknownScript(error)) throw error;
       return await commands.eval(lua, keys.length, ...keys, ...values);

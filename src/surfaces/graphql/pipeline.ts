@@ -6,6 +6,7 @@ import {
   GraphQLError,
   OperationTypeNode,
   type DocumentNode,
+  type ExecutionArgs,
   type ExecutionResult,
   type GraphQLSchema,
   type OperationDefinitionNode,
@@ -41,7 +42,10 @@ export interface Pipeline {
    * @param createContext called once for an operation, and once more for each event that it executes for itself: what a context
    * remembers must not outlive it
    */
-  run(operation: PreparedOperation, createContext: () => object): Promise<ExecutionResult | ResultStream>;
+  run(
+    operation: PreparedOperation,
+    createContext: () => object,
+  ): ExecutionResult | Promise<ExecutionResult | ResultStream>;
 }
 
 export interface PipelineOptions {
@@ -230,6 +234,35 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     };
   }
 
+  // No async function: a promise that it returned would take two more turns.
+  function begin(
+    prepared: PreparedOperation,
+    createContext: () => object,
+    { contextValue, executeIt }: Execution,
+  ): ExecutionResult | Promise<ExecutionResult | ResultStream> {
+    const { document, operation, variables } = prepared;
+    const args = {
+      schema,
+      document,
+      variableValues: variables,
+      operationName: operation.name?.value,
+      contextValue,
+      hideSuggestions: !introspection,
+    };
+    return operation.operation === OperationTypeNode.SUBSCRIPTION
+      ? subscribe(args, prepared, createContext)
+      : executeIt(args);
+  }
+
+  async function subscribe(
+    args: ExecutionArgs,
+    prepared: PreparedOperation,
+    createContext: () => object,
+  ): Promise<ExecutionResult | ResultStream> {
+    const source = await createSourceEventStream(args);
+    return isAsyncIterable(source) ? resultsOf(source as AsyncIterable<object>, prepared, createContext) : source;
+  }
+
   return {
     prepare({ query, variables, operationName }) {
       let checked = cache.get(query);
@@ -251,22 +284,11 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       return { document: checked, operation, variables: variables ?? {} };
     },
 
-    async run(prepared, createContext) {
-      const { document, operation, variables } = prepared;
+    run(prepared, createContext) {
       const context = createContext();
-      const { contextValue, executeIt } =
-        plugins.length === 0 ? { contextValue: context, executeIt: execute } : await beginEnveloped(context);
-      const args = {
-        schema,
-        document,
-        variableValues: variables,
-        operationName: operation.name?.value,
-        contextValue,
-        hideSuggestions: !introspection,
-      };
-      if (operation.operation !== OperationTypeNode.SUBSCRIPTION) return executeIt(args);
-      const source = await createSourceEventStream(args);
-      return isAsyncIterable(source) ? resultsOf(source as AsyncIterable<object>, prepared, createContext) : source;
+      return plugins.length === 0
+        ? begin(prepared, createContext, { contextValue: context, executeIt: execute })
+        : beginEnveloped(context).then((execution) => begin(prepared, createContext, execution));
     },
   };
 }
