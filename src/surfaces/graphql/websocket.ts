@@ -6,7 +6,7 @@ import { WebSocketServer, type RawData, type WebSocket } from 'ws';
 import type { UpgradeExchange } from '../../shared/http-exchange.js';
 import { errorScope } from '../error-table.js';
 import { findFlaw } from '../strict-json.js';
-import { createPacedSocket, createWriteBatch } from './paced-socket.js';
+import { PacedSocket, createWriteBatch } from './paced-socket.js';
 import {
   createWebSocketOperations,
   maxReasonLength,
@@ -79,7 +79,7 @@ export function createWebSocketEndpoint(dependencies: Dependencies): WebSocketEn
 
   function accept(socket: WebSocket, exchange: UpgradeExchange): void {
     const scope = errorScope(exchange.requestId, logger);
-    const paced = createPacedSocket(socket, exchange.socket, batch);
+    const paced = new PacedSocket(socket, exchange.socket, batch);
     const connection: Connection = {
       scope,
       rawHeaders: exchange.request.rawHeaders,
