@@ -1,6 +1,6 @@
 // A scratchpad's state and changes as an agent token sees them: whole, but for the names of the runs and assistants that wrote there.
 import { mapNodes, type Page } from '../shared/pagination.js';
-import { isDivertible } from '../shared/divertible.js';
+import { isDivertible, type Preparation, type Seat } from '../shared/divertible.js';
 import { DomainError } from '../shared/errors.js';
 import type { PadReading } from './pad-reader.js';
 import type { EntryState } from './schemas.js';
@@ -50,6 +50,18 @@ export function createAgentChanges(): (
     }
     return view;
   };
+  /** By what is done with the views: the same for all agents, as what is done is the same for all who are told together. */
+  const preparations = new WeakMap<Preparation<ScratchpadChange, object>, Preparation<ScratchpadChange, object>>();
+  const ofView = <Told extends object>(
+    prepare: Preparation<ScratchpadChange, Told>,
+  ): Preparation<ScratchpadChange, Told> => {
+    let prepareView = preparations.get(prepare) as Preparation<ScratchpadChange, Told> | undefined;
+    if (!prepareView) {
+      prepareView = (change) => prepare(viewOf(change));
+      preparations.set(prepare, prepareView);
+    }
+    return prepareView;
+  };
 
   // The same changes at the same pace; return() reaches the source.
   return (source) => ({
@@ -59,7 +71,9 @@ export function createAgentChanges(): (
     },
     return: () => source.return?.() ?? Promise.resolve({ done: true, value: undefined }),
     ...(isDivertible(source) && {
-      divert: (take: (change: ScratchpadChange) => boolean) => source.divert((change) => take(viewOf(change))),
+      divert<Told extends object>(prepare: Preparation<ScratchpadChange, Told>, seat: Seat<Told>): void {
+        source.divert(ofView(prepare), seat);
+      },
     }),
     [Symbol.asyncIterator]() {
       return this;

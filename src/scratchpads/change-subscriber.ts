@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Divertible } from '../shared/divertible.js';
 import { DomainError } from '../shared/errors.js';
+import type { Audience, Member } from './audience.js';
 import type { Replay, ReplayFrom } from './change-replay.js';
 import { lastNumber, startOfHistory, type EventPosition } from './event-cursor.js';
 import type { PublishedEvent } from './schemas.js';
@@ -14,6 +15,8 @@ export interface ChangeSource {
   /** The event as a change for a subscriber that is at `position`. */
   toDelivery(event: PublishedEvent, position: EventPosition): Delivery;
   cursorOf(position: EventPosition): string;
+  /** It is in there until it leaves. */
+  audience: Pick<Audience<ChangeSubscriber>, 'sit' | 'stand'>;
   /** The subscriber is done and wants no more events. */
   leave(): void;
 }
@@ -58,8 +61,9 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
   const queue: Delivery[] = [];
   let queuedBytes = 0;
   const consumers: { resolve(result: Result): void; reject(error: unknown): void }[] = [];
-  let take: ((change: ScratchpadChange) => boolean) | undefined;
-  /** Of the last change that was queued, and of the last one that was handed over. */
+  /** For one that diverts. */
+  let member: Member<ChangeSubscriber> | undefined;
+  /** Of the last change that was queued, and of the last one that was handed over. While it sits, the audience knows better. */
   let position = startOfHistory;
   let delivered = startOfHistory;
   let phase: Phase = 'reading';
@@ -71,8 +75,18 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
   /** Thrown once, after what is queued. */
   let failure: { error: unknown } | undefined;
 
+  /** Nothing waits for it and it waits itself: the audience may tell it what comes, with others. */
+  const sit = (): void => {
+    if (member && phase === 'live' && consumers.length > 0 && !isOver) source.audience.sit(member, position);
+  };
+  /** Before everything else that may happen to it. */
+  const stand = (): void => {
+    if (member) source.audience.stand(member);
+  };
+
   const end = (reason?: { error: unknown }): void => {
     if (isOver) return;
+    stand();
     isOver = true;
     failure = reason;
     kept = [];
@@ -91,11 +105,24 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
     end({ error: new DomainError('SUBSCRIBER_TOO_SLOW', message, { lastCursor: source.cursorOf(delivered) }) });
   };
 
+  const isTaken = (change: ScratchpadChange): boolean => {
+    try {
+      const told = member?.prepare(change);
+      return told !== undefined && member?.seat.take(told) === true;
+    } catch (error) {
+      end({ error });
+      return true;
+    }
+  };
+
+  const hand = ({ change }: Delivery): void => consumers.shift()?.resolve({ done: false, value: change });
+
   const push = (delivery: Delivery): void => {
+    if (isOver) return;
     position = delivery.position;
     if (consumers.length > 0) {
       delivered = position;
-      if (!take?.(delivery.change)) consumers.shift()?.resolve({ done: false, value: delivery.change });
+      if (!isTaken(delivery.change)) hand(delivery);
     } else {
       queue.push(delivery);
       queuedBytes += delivery.bytes;
@@ -106,6 +133,7 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
     const isFull = queue.length >= limits.events || (queue.length > 0 && queuedBytes + delivery.bytes > limits.bytes);
     if (isFull && consumers.length === 0) tooSlow();
     else push(delivery);
+    sit();
   };
 
   const countUnqueued = (): void => {
@@ -115,6 +143,7 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
 
   const offer = (event: PublishedEvent): void => {
     if (isOver) return;
+    stand();
     if (event.operation === 'DELETE') {
       push(source.toDelivery(event, position));
       end();
@@ -140,6 +169,7 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
       phase = 'live';
       unqueued = 0;
       kept.forEach(offer);
+      sit();
     }
     kept = [];
   };
@@ -173,12 +203,13 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
     if (phase === 'reading') {
       mustReadAgain = true;
     } else if (!isOver) {
+      stand();
       phase = 'behind';
       void catchUp();
     }
   };
 
-  return {
+  const subscriber: ChangeSubscriber = {
     async start(from) {
       if (typeof from !== 'string') {
         position = from;
@@ -191,20 +222,36 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
     fallBehind,
     expire(delivery) {
       if (isOver) return;
+      stand();
       if (phase !== 'live') mustReadAgain = true;
       else if (lastNumber(position) > 0) pushBounded(delivery);
     },
     delete(delivery) {
       if (isOver) return;
+      stand();
       push(delivery);
       end();
     },
     complete: () => end(),
 
-    divert(taking) {
-      take = taking;
+    divert(prepare, seat) {
+      stand();
+      member = {
+        subscriber,
+        prepare,
+        seat,
+        place: undefined,
+        stand(where) {
+          position = where;
+          delivered = where;
+        },
+        hand,
+        fail: (error) => end({ error }),
+      };
+      sit();
     },
     next() {
+      stand();
       unqueued = 0;
       const delivery = queue.shift();
       if (delivery) {
@@ -220,6 +267,7 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
       if (isOver) return Promise.resolve(finished);
       return new Promise((resolve, reject) => {
         consumers.push({ resolve, reject });
+        sit();
         void catchUp();
       });
     },
@@ -239,4 +287,5 @@ export function createChangeSubscriber(source: ChangeSource, limits: SubscriberL
       return this;
     },
   };
+  return subscriber;
 }

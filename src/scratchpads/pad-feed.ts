@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../shared/logger.js';
 import type { ChannelHub } from '../redis/channel-hub.js';
+import { createAudience } from './audience.js';
 import type { ReadReplay, Replay, ReplayFrom } from './change-replay.js';
 import {
   createChangeSubscriber,
@@ -45,7 +46,6 @@ const longestTimerMs = 2 ** 31 - 1;
 export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies, onIdle: () => void): PadFeed {
   const { hub, readReplay, readContent, padExists, limits, logger } = dependencies;
   const codec = createEventCursorCodec(pad);
-  const subscribers = new Set<ChangeSubscriber>();
   let users = 0;
   let isOver = false;
   let eventsSeen = 0;
@@ -55,11 +55,9 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
   const broadcast = (event: PublishedEvent): void => {
     eventsSeen += 1;
     watchExpiry(event.expires_at_ms);
-    for (const subscriber of subscribers) subscriber.offer(event);
+    audience.offer(event);
   };
-  const fallBehind = (): void => {
-    for (const subscriber of subscribers) subscriber.fallBehind();
-  };
+  const fallBehind = (): void => audience.each((subscriber) => subscriber.fallBehind());
 
   let isReadingContent = false;
   let pending: PublishedEvent[] = [];
@@ -122,12 +120,12 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
     if (lastNumber(state.position) > 0) return; // cleared, not expired
     const told = { operation: 'EXPIRE', occurredAt: new Date(expiresAtMs), expiresAt: null, replayed: false } as const;
     const delivery = createDelivery(told, startOfHistory, codec);
-    for (const subscriber of subscribers) subscriber.expire(delivery);
+    audience.each((subscriber) => subscriber.expire(delivery));
   };
 
   const tellDeleted = (): void => {
     const delivery = deletion(codec);
-    for (const subscriber of subscribers) subscriber.delete(delivery);
+    audience.each((subscriber) => subscriber.delete(delivery));
   };
   const checkExistence = async (): Promise<void> => {
     for (;;) {
@@ -184,6 +182,7 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
     }
     return latest.delivery;
   };
+  const audience = createAudience<ChangeSubscriber>(toDelivery);
 
   const join = (): ChangeSubscriber => {
     const source: ChangeSource = {
@@ -194,13 +193,14 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
       },
       toDelivery,
       cursorOf: (position) => codec.encode(position),
+      audience,
       leave() {
-        subscribers.delete(subscriber);
+        audience.remove(subscriber);
         release();
       },
     };
     const subscriber = createChangeSubscriber(source, limits);
-    subscribers.add(subscriber);
+    audience.add(subscriber);
     return subscriber;
   };
 
@@ -219,8 +219,6 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
         throw error;
       }
     },
-    complete() {
-      for (const subscriber of subscribers) subscriber.complete();
-    },
+    complete: () => audience.each((subscriber) => subscriber.complete()),
   };
 }

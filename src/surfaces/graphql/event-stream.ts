@@ -46,8 +46,11 @@ function createKeepAlive(intervalMs: number): (response: ServerResponse) => () =
   };
 }
 
-/** @param keepAliveMs between the comments that keep proxies from closing a silent stream */
-export function createEventStreams(keepAliveMs: number): EventStreams {
+/**
+ * @param keepAliveMs between the comments that keep proxies from closing a silent stream
+ * @param onDeliver called for each result that is sent as others are told it, without being asked for
+ */
+export function createEventStreams(keepAliveMs: number, onDeliver: () => void): EventStreams {
   const keepAlive = createKeepAlive(keepAliveMs);
   let latest: { shared: SharedResult; bytes: Buffer } | undefined;
 
@@ -73,10 +76,13 @@ export function createEventStreams(keepAliveMs: number): EventStreams {
       // Some clients see the answer only with its first byte.
       response.write(':\n\n');
       const endKeepAlive = keepAlive(response);
-      results.divert?.((shared) => {
-        if (response.destroyed || response.writableNeedDrain) return false;
-        response.write(bytesOf(shared));
-        return true;
+      results.divert?.({
+        take(shared) {
+          if (response.destroyed || response.writableNeedDrain) return false;
+          response.write(bytesOf(shared));
+          onDeliver();
+          return true;
+        },
       });
       try {
         for (let step = await results.next(); !step.done; step = await results.next()) {

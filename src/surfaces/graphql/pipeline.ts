@@ -12,7 +12,8 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import { shorten } from '../../shared/text.js';
-import { isDivertible, type Divertible } from '../../shared/divertible.js';
+import { isDivertible, type Divertible, type Preparation } from '../../shared/divertible.js';
+import { createInterned } from '../../shared/interned.js';
 import { createCompiledExecution, type Execute } from './compiled-execution.js';
 import { parseFailed, validationFailed } from './graphql-errors.js';
 import { useGuardRails, type GuardRailLimits } from './guard-rails.js';
@@ -134,22 +135,31 @@ function mapEvents(
   };
 }
 
-/** The same, with results that other subscriptions are told as well. */
-function shareEvents(
-  source: Divertible<object>,
-  resultOf: (event: object) => SharedResult | Promise<SharedResult>,
-): ResultStream {
-  const results = mapEvents(source, async (event) => (await resultOf(event as object)).result);
-  results.divert = (take) =>
-    source.divert((event) => {
+/** How results come about that several subscriptions are told: one of these for all of them. */
+interface Sharing {
+  readonly execute: (event: unknown) => Promise<ExecutionResult>;
+  readonly prepare: Preparation<object, SharedResult>;
+}
+
+function createSharing(resultOf: (event: object) => SharedResult | Promise<SharedResult>): Sharing {
+  return {
+    execute: async (event) => (await resultOf(event as object)).result,
+    prepare(event) {
       let shared: SharedResult | Promise<SharedResult>;
       try {
         shared = resultOf(event);
       } catch {
-        return false; // each subscription meets the failure by itself
+        return undefined; // each subscription meets the failure by itself
       }
-      return !(shared instanceof Promise) && shared.result.errors === undefined && take(shared);
-    });
+      return shared instanceof Promise || shared.result.errors !== undefined ? undefined : shared;
+    },
+  };
+}
+
+/** Results that other subscriptions are told as well. */
+function shareEvents(source: Divertible<object>, { execute, prepare }: Sharing): ResultStream {
+  const results = mapEvents(source, execute);
+  results.divert = (seat) => source.divert(prepare, seat);
   return results;
 }
 
@@ -167,6 +177,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   });
   const cache = createDocumentCache();
   const sharedResults = createSharedResults(schema);
+  const sharings = createInterned<Sharing>();
   const costOf = createCostMeter(schema);
 
   function check(query: string): CheckedDocument {
@@ -210,6 +221,14 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return executeOne(args);
   };
 
+  // Not within `resultsOf`: it serves others as well, and must not keep what belongs to who came first.
+  const sharingOf = (prepared: PreparedOperation, key: string): Sharing =>
+    sharings(key, () =>
+      createSharing((event) =>
+        sharedResults.resultOf(event, key, () => executeEvent(prepared, event, contextOfNobody)),
+      ),
+    );
+
   // Not within `run`: what is open for long must not keep what its opening needed.
   function resultsOf(
     source: AsyncIterable<object>,
@@ -218,9 +237,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   ): ResultStream {
     const key = isDivertible(source) ? sharedResults.keyOf(prepared) : undefined;
     if (key !== undefined && isDivertible(source)) {
-      return shareEvents(source, (event) =>
-        sharedResults.resultOf(event, key, () => executeEvent(prepared, event, contextOfNobody)),
-      );
+      return shareEvents(source, sharingOf(prepared, key));
     }
     return mapEvents(source, async (event) => executeEvent(prepared, event, createContext()));
   }

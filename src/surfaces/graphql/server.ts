@@ -54,7 +54,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
     translateError,
     metrics,
   });
-  const eventStreams = createEventStreams(options.keepAliveMs ?? 12_000);
+  const eventStreams = createEventStreams(options.keepAliveMs ?? 12_000, () => metrics.eventDelivered('sse'));
   const graphiql = options.graphiql.enabled ? createGraphiql(options.graphiql.developmentSecret) : undefined;
   const webSocket = createWebSocketEndpoint({
     operations,

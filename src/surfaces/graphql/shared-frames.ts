@@ -1,18 +1,19 @@
 // The `next` messages of shared results as WebSocket frames: what all subscribers are told is made into bytes once.
+import { createInterned } from '../../shared/interned.js';
 import type { SharedResult } from './shared-results.js';
 
 export interface SharedFrames {
+  /** The same one for all operations with this id: many clients number theirs alike. */
+  startOf(operationId: string): NextStart;
   of(shared: SharedResult, start: NextStart): readonly Buffer[];
 }
 
 /** A `next` message of one operation up to its payload. */
 export interface NextStart {
-  readonly operationId: string;
   readonly bytes: Buffer;
 }
 
-export const nextStart = (operationId: string): NextStart => ({
-  operationId,
+const makeStart = (operationId: string): NextStart => ({
   bytes: Buffer.from(`{"id":${JSON.stringify(operationId)},"type":"next","payload":`),
 });
 
@@ -37,12 +38,13 @@ function makeFrames({ payload }: SharedResult, { bytes }: NextStart): readonly B
 }
 
 export function createSharedFrames(): SharedFrames {
-  let latest: { shared: SharedResult; operationId: string; frames: readonly Buffer[] } | undefined;
+  const starts = createInterned<NextStart>();
+  let latest: { shared: SharedResult; start: NextStart; frames: readonly Buffer[] } | undefined;
   return {
+    startOf: (operationId) => starts(operationId, () => makeStart(operationId)),
     of(shared, start) {
-      // Many clients number their operations alike.
-      if (latest?.shared !== shared || latest.operationId !== start.operationId) {
-        latest = { shared, operationId: start.operationId, frames: makeFrames(shared, start) };
+      if (latest?.shared !== shared || latest.start !== start) {
+        latest = { shared, start, frames: makeFrames(shared, start) };
       }
       return latest.frames;
     },

@@ -12,6 +12,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from 'graphql';
+import type { Seat } from '../../shared/divertible.js';
 import { withinAnswerSize } from './answer-size.js';
 import type { Variables } from './operation-cost.js';
 
@@ -29,8 +30,8 @@ export interface SharedResult {
 
 /** The results of a subscription. */
 export interface ResultStream extends AsyncIterableIterator<ExecutionResult> {
-  /** Where results are shared: see Divertible. What is shown has no errors. */
-  divert?: (take: (shared: SharedResult) => boolean) => void;
+  /** Where results are shared: see Divertible. What a seat is told has no errors. */
+  divert?: (seat: Seat<SharedResult>) => void;
 }
 
 export interface SharedResults {

@@ -1,10 +1,11 @@
 // One open subscription: everything that can end it, and the promise that its source is freed exactly once whichever comes first.
 import type { ExecutionResult } from 'graphql';
+import type { Seat } from '../../shared/divertible.js';
 import type { ResultStream, SharedResult } from './shared-results.js';
 
 export interface OpenSubscription extends AsyncIterableIterator<ExecutionResult, undefined> {
-  /** Where results are shared: what waits in `next` is shown to `take` first. See ResultStream. */
-  divert?: (take: (shared: SharedResult) => boolean) => void;
+  /** Where results are shared: see ResultStream. What a seat takes is not delivered by this; its owner counts it. */
+  divert?: (seat: Seat<SharedResult>) => void;
   /** Ends it from the server's side: with `finalResult` delivered last, or without. */
   end(finalResult?: ExecutionResult): void;
   return(): Promise<IteratorResult<ExecutionResult, undefined>>;
@@ -100,15 +101,8 @@ export function openSubscription({
       close(false, finalResult);
     },
 
-    ...(source.divert && {
-      divert(take: (shared: SharedResult) => boolean) {
-        source.divert?.((shared) => {
-          if (closed || !take(shared)) return false;
-          onDeliver();
-          return true;
-        });
-      },
-    }),
+    // Nothing between: what is closed here has returned the source, which tells nothing more.
+    ...(source.divert && { divert: source.divert }),
 
     [Symbol.asyncIterator]() {
       return this;

@@ -10,7 +10,8 @@ import { outcomeOf } from './graphql-errors.js';
 import { isSubscription, type Authentication, type Caller, type Operations } from './operations.js';
 import type { PacedSocket } from './paced-socket.js';
 import type { PreparedOperation } from './pipeline.js';
-import { createSharedFrames, nextStart } from './shared-frames.js';
+import { createSharedFrames } from './shared-frames.js';
+import { WebSocketSeat, type SeatService } from './websocket-seat.js';
 
 export interface OperationObservation {
   surface: string;
@@ -22,7 +23,7 @@ export interface WebSocketOperationsDependencies {
   operations: Operations;
   authentication: Authentication;
   translateError: TranslateError;
-  metrics: { requestFinished(observation: OperationObservation): void };
+  metrics: { requestFinished(observation: OperationObservation): void; eventDelivered(transport: string): void };
   /** Operations that run on one socket at a time. */
   maxOperations: number;
   logger: Logger;
@@ -69,7 +70,10 @@ const closeCodes: Partial<Record<DomainError['code'], number>> = {
 /** The hooks that graphql-ws calls, and the number of operations that run now on all sockets. */
 export function createWebSocketOperations(dependencies: WebSocketOperationsDependencies) {
   const { operations, authentication, translateError, metrics, maxOperations, logger } = dependencies;
-  const sharedFrames = createSharedFrames();
+  const seatService: SeatService = {
+    frames: createSharedFrames(),
+    onDeliver: () => metrics.eventDelivered('websocket'),
+  };
   let running = 0;
 
   async function onConnect({ connectionParams, extra: { connection } }: ProtocolContext): Promise<boolean> {
@@ -148,36 +152,28 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
     const { id, prepared, caller, connection } = contextValue as Job;
     const startedAt = performance.now();
     running += 1;
-    let outcome = 'OK';
+    const seat = new WebSocketSeat(connection.paced, id, seatService);
     let isOver = false;
     const over = () => {
       if (isOver) return;
       isOver = true;
       running -= 1;
-      finish(prepared, caller.scope, startedAt, outcome);
+      finish(prepared, caller.scope, startedAt, seat.outcome);
     };
     const result = await operations.execute(prepared, caller);
     if (!isSubscription(result)) {
-      outcome = outcomeOf(result);
+      seat.outcome = outcomeOf(result);
       over();
       return result;
     }
-    const { paced: socket } = connection;
-    const start = nextStart(id);
-    // While graphql-ws waits for the next result: the same bytes that it would send.
-    result.divert?.((shared) => {
-      if (!socket.isReady()) return false;
-      socket.write(sharedFrames.of(shared, start));
-      outcome = 'OK';
-      return true;
-    });
+    result.divert?.(seat);
     const paced: AsyncIterableIterator<ExecutionResult> = {
       async next() {
         // What a slow client leaves is to wait at the source, where it is bounded, not here.
         await connection.paced.drained();
         const step = await result.next();
         if (step.done) over();
-        else outcome = outcomeOf(step.value);
+        else seat.outcome = outcomeOf(step.value);
         return step;
       },
       return() {

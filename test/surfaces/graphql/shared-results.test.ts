@@ -13,7 +13,7 @@ import { startService, type Service, type Tenant } from '../../support/service.j
 
 type Changes = Awaited<ReturnType<ScratchpadService['subscribe']>>;
 type Change = { operation: string; entry?: { content: string; createdAt: Date | string } };
-type Take = (change: Change) => boolean;
+type Prepare = (change: Change) => object | undefined;
 
 /** What the executions have read of each change: as often as it was executed. */
 let executions: Map<string, number>;
@@ -40,7 +40,7 @@ function watched(source: Changes, views: WeakMap<object, Change>): Changes {
     }
     return view;
   };
-  const shared = source as unknown as { divert?: (take: Take) => void };
+  const shared = source as unknown as { divert?: (prepare: Prepare, seat: object) => void };
   const isShared = !isolate;
   return {
     async next() {
@@ -48,7 +48,10 @@ function watched(source: Changes, views: WeakMap<object, Change>): Changes {
       return step.done ? step : { done: false, value: viewOf(step.value) };
     },
     return: () => source.return?.(),
-    ...(isShared && shared.divert && { divert: (take: Take) => shared.divert?.((change) => take(viewOf(change))) }),
+    ...(isShared &&
+      shared.divert && {
+        divert: (prepare: Prepare, seat: object) => shared.divert?.((change) => prepare(viewOf(change)), seat),
+      }),
     [Symbol.asyncIterator]() {
       return this;
     },

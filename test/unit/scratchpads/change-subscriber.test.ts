@@ -2,7 +2,12 @@
 import { expect, test } from 'vitest';
 import { DomainError, unavailable } from '../../../src/shared/errors.js';
 import type { Replay, ReplayFrom } from '../../../src/scratchpads/change-replay.js';
-import { createChangeSubscriber } from '../../../src/scratchpads/change-subscriber.js';
+import { createAudience } from '../../../src/scratchpads/audience.js';
+import {
+  createChangeSubscriber,
+  type ChangeSource,
+  type ChangeSubscriber,
+} from '../../../src/scratchpads/change-subscriber.js';
 import { createEventCursorCodec, type EventPosition } from '../../../src/scratchpads/event-cursor.js';
 import type { PublishedEvent } from '../../../src/scratchpads/schemas.js';
 import { createDelivery, liveDelivery, type ScratchpadChange } from '../../../src/scratchpads/scratchpad-change.js';
@@ -43,10 +48,12 @@ function replayOf(from: number, to: number, complete = true): Replay {
 function start(limits = { events: 1000, bytes: 1_000_000 }) {
   const asked: { from: ReplayFrom; answer(replay: Replay): void; fail(error: unknown): void }[] = [];
   const left: true[] = [];
+  const toDelivery: ChangeSource['toDelivery'] = (event, position) => liveDelivery(event, position, codec);
   const subscriber = createChangeSubscriber(
     {
       replay: (from) => new Promise((answer, fail) => asked.push({ from, answer, fail })),
-      toDelivery: (event, position) => liveDelivery(event, position, codec),
+      toDelivery,
+      audience: createAudience<ChangeSubscriber>(toDelivery),
       cursorOf: (position) => codec.encode(position),
       leave: () => void left.push(true),
     },
@@ -54,6 +61,9 @@ function start(limits = { events: 1000, bytes: 1_000_000 }) {
   );
   return { subscriber, asked, left };
 }
+
+/** Seats are told the change itself. */
+const asItIs = (change: ScratchpadChange): ScratchpadChange => change;
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -216,11 +226,13 @@ test('a consumer that diverts is told everything once and in order, whatever it 
   const told: string[] = [];
   let decisions = 0;
   // Takes some, leaves some, in a pattern that does not repeat with what is offered at once.
-  subscriber.divert((change) => {
-    decisions += 1;
-    if (decisions % 3 === 0 || decisions % 7 === 0) return false;
-    told.push(`taken ${change.entry?.content}`);
-    return true;
+  subscriber.divert(asItIs, {
+    take(change) {
+      decisions += 1;
+      if (decisions % 3 === 0 || decisions % 7 === 0) return false;
+      told.push(`taken ${change.entry?.content}`);
+      return true;
+    },
   });
   const started = subscriber.start('now');
   asked[0]!.answer(replayOf(0, 0));
@@ -243,7 +255,7 @@ test('a consumer that diverts is told everything once and in order, whatever it 
 test('nothing is shown to who diverts before it waits in next, nor after the end', async () => {
   const { subscriber, asked } = start();
   const shown: string[] = [];
-  subscriber.divert((change) => shown.push(change.entry!.content) > 0);
+  subscriber.divert(asItIs, { take: (change) => shown.push(change.entry!.content) > 0 });
   const started = subscriber.start('now');
   asked[0]!.answer(replayOf(0, 0));
   await started;
@@ -261,7 +273,7 @@ test('nothing is shown to who diverts before it waits in next, nor after the end
 test('what was taken counts as delivered: too slow a subscriber goes on behind it', async () => {
   const { subscriber, asked } = start({ events: 2, bytes: 1_000_000 });
   let isTaking = true;
-  subscriber.divert(() => isTaking);
+  subscriber.divert(asItIs, { take: () => isTaking });
   const started = subscriber.start('now');
   asked[0]!.answer(replayOf(0, 0));
   await started;
