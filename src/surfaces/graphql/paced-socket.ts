@@ -2,26 +2,22 @@
 import type { Duplex } from 'node:stream';
 import { WebSocket } from 'ws';
 
-/** Writes to many streams: what goes to one of them in the same turn goes out together. */
+/** Sockets with frames to be written at the end of the turn: a system call leaves little in the processor's caches for the next socket. */
 export interface WriteBatch {
-  write(stream: Duplex, chunks: readonly Buffer[]): void;
+  add(socket: { flush(): void }): void;
 }
 
 export function createWriteBatch(): WriteBatch {
-  let corked: Duplex[] = [];
+  let waiting: { flush(): void }[] = [];
   const flush = (): void => {
-    const streams = corked;
-    corked = [];
-    for (const stream of streams) stream.uncork();
+    const flushed = waiting;
+    waiting = [];
+    for (const socket of flushed) socket.flush();
   };
   return {
-    write(stream, chunks) {
-      if (stream.writableCorked === 0) {
-        if (corked.length === 0) process.nextTick(flush);
-        stream.cork();
-        corked.push(stream);
-      }
-      for (const chunk of chunks) stream.write(chunk);
+    add(socket) {
+      if (waiting.length === 0) process.nextTick(flush);
+      waiting.push(socket);
     },
   };
 }
@@ -37,6 +33,11 @@ export class PacedSocket {
   readonly #stream: Duplex;
   readonly #batch: WriteBatch;
   #waiting: (() => void)[] = [];
+  /** As it was when something was last written, or sent: so that who asks looks at nothing but this object. */
+  #hasRoom = true;
+  /** What is written at the end of the turn. */
+  #frames: readonly Buffer[] | undefined;
+  #isCorked = false;
 
   /** @param stream what the frames of `socket` are written to; whole ones may be written between its own, as long as it compresses nothing */
   constructor(socket: WebSocket, stream: Duplex, batch: WriteBatch) {
@@ -47,18 +48,49 @@ export class PacedSocket {
     stream.on('drain', () => this.#onSent());
   }
 
-  /** Whether the socket is open and little enough waits to be sent. */
+  /** Whether little enough waits to be sent. */
   isReady(): boolean {
-    return this.#socket.readyState === WebSocket.OPEN && this.#stream.writableLength <= highWaterMarkBytes;
+    return this.#hasRoom;
   }
 
-  /** Writes frames that are ready made. Only for a socket that is ready. */
+  /** Writes frames that are ready made, at the end of the turn; to a socket that is closing nothing. Only for a socket that is ready. */
   write(frames: readonly Buffer[]): void {
-    this.#batch.write(this.#stream, frames);
+    if (this.#frames === undefined) {
+      this.#batch.add(this);
+    } else {
+      // What goes to one socket in one turn goes out together, and waits where it is counted.
+      if (!this.#isCorked) this.#stream.cork();
+      this.#isCorked = true;
+      this.#pour();
+    }
+    this.#frames = frames;
+  }
+
+  /** The turn is over. */
+  flush(): void {
+    this.#pour();
+    if (this.#isCorked) this.#stream.uncork();
+    this.#isCorked = false;
+  }
+
+  #pour(): void {
+    const frames = this.#frames;
+    this.#frames = undefined;
+    if (frames === undefined || this.#socket.readyState !== WebSocket.OPEN) return;
+    const stream = this.#stream;
+    if (frames.length === 1) {
+      stream.write(frames[0]!);
+    } else {
+      stream.cork();
+      for (const frame of frames) stream.write(frame);
+      stream.uncork();
+    }
+    this.#hasRoom = stream.writableLength <= highWaterMarkBytes;
   }
 
   /** Resolves when the operating system has taken the message; at once when the socket is closing. */
   send(data: string): Promise<void> {
+    this.#pour();
     return new Promise((resolve) => {
       const socket = this.#socket;
       if (socket.readyState !== WebSocket.OPEN) {
@@ -70,6 +102,7 @@ export class PacedSocket {
         this.#onSent();
         resolve();
       });
+      this.#hasRoom = socket.bufferedAmount <= highWaterMarkBytes;
       if (socket.bufferedAmount > pauseMarkBytes) socket.pause();
     });
   }
@@ -83,6 +116,7 @@ export class PacedSocket {
   }
 
   close(code: number, reason: string): void {
+    this.#pour();
     if (this.#socket.isPaused) this.#socket.resume();
     this.#socket.close(code, reason);
   }
@@ -96,6 +130,7 @@ export class PacedSocket {
 
   #onSent(): void {
     if (this.#socket.bufferedAmount > highWaterMarkBytes) return;
+    this.#hasRoom = true;
     if (this.#socket.isPaused) this.#socket.resume();
     this.release();
   }
