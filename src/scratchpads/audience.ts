@@ -44,7 +44,7 @@ export function createAudience<Subscriber extends { offer(event: PublishedEvent)
   const apart = new Set<Subscriber>();
   /** There are empty places only while the row is told something. */
   let row: (Member<Subscriber> | undefined)[] = [];
-  /** Where those stand who sit in the row; while it is told an event, those from `telling.place` on. */
+  /** Where those stand who sit in the row; while it is told an event, those from `telling.place` on, also who sits down meanwhile. */
   let position = startOfHistory;
   /** Those before `place` have been told, and stand at `position`. */
   let telling: { place: number; hasEmptyPlaces: boolean; readonly position: EventPosition } | undefined;
@@ -111,8 +111,7 @@ export function createAudience<Subscriber extends { offer(event: PublishedEvent)
     add: (subscriber) => void apart.add(subscriber),
     remove: (subscriber) => void apart.delete(subscriber),
     sit(member, at) {
-      // Nobody can say whether who came while the row was told something has been told it.
-      if (telling || member.place !== undefined) return;
+      if (member.place !== undefined) return;
       if (row.length === 0) position = at;
       else if (!isSame(position, at)) return;
       apart.delete(member.subscriber);

@@ -17,6 +17,8 @@ type Prepare = (change: Change) => object | undefined;
 
 /** What the executions have read of each change: as often as it was executed. */
 let executions: Map<string, number>;
+/** What is done with each change for those who share: one function for all who are told the same. */
+let preparations: Set<Prepare>;
 /** While true, subscriptions that open share nothing. */
 let isolate = false;
 
@@ -50,7 +52,10 @@ function watched(source: Changes, views: WeakMap<object, Change>): Changes {
     return: () => source.return?.(),
     ...(isShared &&
       shared.divert && {
-        divert: (prepare: Prepare, seat: object) => shared.divert?.((change) => prepare(viewOf(change)), seat),
+        divert(prepare: Prepare, seat: object) {
+          preparations.add(prepare);
+          shared.divert?.((change) => prepare(viewOf(change)), seat);
+        },
       }),
     [Symbol.asyncIterator]() {
       return this;
@@ -77,6 +82,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   executions = new Map();
+  preparations = new Set();
 });
 afterAll(async () => {
   for (const one of open) one.close();
@@ -172,6 +178,7 @@ describe.each(Object.keys(transports) as Transport[])('over %s', (transport) => 
     }
     // Two listeners for themselves; and one execution each for the owner's others and for the agent's.
     expect(executions.get('APPEND last')).toBe(isOwn ? 7 : 4);
+    expect(preparations.size).toBe(isOwn ? 0 : 1);
   });
 
   it('tells each subscriber of an error in a field with its own request id', async () => {

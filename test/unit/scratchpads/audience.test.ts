@@ -285,6 +285,51 @@ test('while the row is told something, who is told already and who is not yet fa
   for (const { told } of listeners) expect(told).toEqual(['1', '2', '3']);
 });
 
+test('who begins to wait while the row is told something is told it, once', async () => {
+  const pad = createPad();
+  const [first, late] = [await pad.listen(), await pad.listen()];
+  late.onTake = () => false;
+  pad.publish(1); // what it was handed keeps its consumer away until the end of the turn
+  late.onTake = undefined;
+  first.onTake = (word) => {
+    if (word === '2') void late.subscriber.next();
+    return true;
+  };
+  pad.publish(2);
+  first.onTake = undefined;
+  pad.publish(3);
+  await settle();
+  expect(first.told).toEqual(['1', '2', '3']);
+  // The first of them came through its consumer, after this turn.
+  expect([late.taken, late.told.toSorted()]).toEqual([
+    ['2', '3'],
+    ['1', '2', '3'],
+  ]);
+});
+
+test('who leaves the row right after another one did is not told with it any more', async () => {
+  const pad = createPad();
+  const [first, middle, last] = [await pad.listen(), await pad.listen(), await pad.listen()];
+  last.onTake = () => false;
+  pad.publish(1);
+  first.subscriber.fallBehind();
+  pad.publish(2);
+  await settle();
+  await settle();
+  for (const { told } of [first, middle, last]) expect(told).toEqual(['1', '2']);
+  expect(first.taken).toEqual(['1', '2']);
+  expect(pad.replays).toEqual([seen(1)]);
+});
+
+test('one that is told of the expiry by itself leaves the row first', async () => {
+  const pad = createPad();
+  const [one, other] = [await pad.listen(), await pad.listen()];
+  pad.publish(1);
+  const told = { operation: 'EXPIRE', occurredAt: new Date(0), expiresAt: null, replayed: false } as const;
+  one.subscriber.expire(createDelivery(told, startOfHistory, codec));
+  expect([one.taken, other.taken]).toEqual([['1', 'EXPIRE'], ['1']]);
+});
+
 test('one whose seat throws is ended with that, and the others are told', async () => {
   const pad = createPad();
   const listeners = [await pad.listen(), await pad.listen(), await pad.listen()];
