@@ -17,8 +17,8 @@ function createSocket() {
   };
   const stream = new Duplex({
     read() {},
-    write: (chunk: Buffer, _encoding, done) => written(`${chunk}`, done),
-    writev: (chunks: { chunk: Buffer }[], done) => written(chunks.map(({ chunk }) => `${chunk}`).join('+'), done),
+    write: (chunk: Buffer, _encoding, done) => written(chunk.toString(), done),
+    writev: (chunks: { chunk: Buffer }[], done) => written(chunks.map(({ chunk }) => chunk.toString()).join('+'), done),
     decodeStrings: true,
   });
   const socket = {
@@ -41,7 +41,7 @@ function createSocket() {
     socket,
     writes,
     stick: () => (isStuck = true),
-    unstick() {
+    unstick: () => {
       isStuck = false;
       release?.();
     },
