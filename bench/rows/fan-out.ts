@@ -76,7 +76,7 @@ export async function measureFanOut(world: World, plan: Plan): Promise<Row[]> {
     };
   const results = await interleave(
     plan,
-    { warmUp: 100, round: 150 },
+    { warmUp: 400, round: 150 },
     {
       ours: side(ours, subscription(ours.url, world.tenant.secret, pad), () =>
         world.run(
