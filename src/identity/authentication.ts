@@ -11,9 +11,9 @@ export interface Authentication {
   /**
    * The principal behind a secret, for one request or operation, which counts against the limit of its key. A busy client costs two SQL
    * statements a second: hits are cached for one, misses never.
-   * @throws DomainError UNAUTHENTICATED for a missing, unknown, expired or revoked secret, RATE_LIMITED
+   * @throws DomainError UNAUTHENTICATED for a missing, unknown, expired or revoked secret, RATE_LIMITED; at once or by a promise
    */
-  authenticate(secret: string | undefined): Promise<Principal>;
+  authenticate(secret: string | undefined): Principal | Promise<Principal>;
   /** The same without counting: for what opens a connection and asks nothing yet. @throws DomainError UNAUTHENTICATED */
   identify(secret: string | undefined): Promise<Principal>;
   /** Calls `onEnd` once, within 2 s of the credential's revocation, expiry or deletion on any process. Returns the way to stop. */
@@ -157,6 +157,11 @@ export function createAuthentication(dependencies: Dependencies): Authentication
     return recall(secret, secretHash, at) ?? find(secret, secretHash, at);
   }
 
+  function countedFor(principal: Principal): Principal | Promise<Principal> {
+    const counting = countRequest(credentialIdOf(principal) ?? principal.kind);
+    return counting ? counting.then(() => principal) : principal;
+  }
+
   // With SQL away nobody can tell whether a credential was revoked: what is open stays open until SQL answers again.
   const checkTimer = setInterval(() => {
     endDeadWatchers().catch((error: unknown) =>
@@ -172,12 +177,9 @@ export function createAuthentication(dependencies: Dependencies): Authentication
   lastUseTimer.unref();
 
   return {
-    async authenticate(secret) {
+    authenticate(secret) {
       const found = identifyNow(secret);
-      const principal = found instanceof Promise ? await found : found;
-      const counting = countRequest(credentialIdOf(principal) ?? principal.kind);
-      if (counting) await counting;
-      return principal;
+      return found instanceof Promise ? found.then(countedFor) : countedFor(found);
     },
 
     identify: async (secret) => await identifyNow(secret),

@@ -135,12 +135,15 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
   const waitingNotebooks = createWaitingNotebooks(convergeNotebook);
 
   /** The one check before every use of a pad: it is there, it is the principal's, and the principal may do this with it. */
-  async function requirePad(principal: Principal, scratchpadId: string, action: PadAction): Promise<PadAddress> {
-    const ownerId = ownerForPad(principal, scratchpadId, action);
-    const known = identityPlane.exists(ownerId, scratchpadId);
+  function requirePad(principal: Principal, scratchpadId: string, action: PadAction): PadAddress | Promise<PadAddress> {
+    const pad = { ownerId: ownerForPad(principal, scratchpadId, action), scratchpadId };
+    const isThere = identityPlane.exists(pad.ownerId, scratchpadId);
+    const unlessMissing = (found: boolean): PadAddress => {
+      if (!found) throw notFound();
+      return pad;
+    };
     // Mostly it is known, and nothing has to be waited for.
-    if (!(known === true || (await known))) throw notFound();
-    return { ownerId, scratchpadId };
+    return isThere instanceof Promise ? isThere.then(unlessMissing) : unlessMissing(isThere);
   }
 
   async function create(principal: Principal, threadId: string, metaData: JsonObject): Promise<Scratchpad> {
@@ -248,8 +251,10 @@ export function createScratchpadService(dependencies: Dependencies): ScratchpadS
     async appendEntry(principal, scratchpadId, input, origin = {}) {
       ownerForPad(principal, scratchpadId, 'APPEND');
       const { content, idempotencyKey: key } = parseInput(newEntry, input);
-      const pad = await requirePad(principal, scratchpadId, 'APPEND');
-      await waitingNotebooks.settle(pad);
+      const found = requirePad(principal, scratchpadId, 'APPEND');
+      const pad = found instanceof Promise ? await found : found;
+      const settling = waitingNotebooks.settle(pad);
+      if (settling) await settling;
       const isAgent = principal.kind === 'agent';
       const author = isAgent ? principal.name : origin.author;
       const entry = { content, idempotencyKey: key ?? undefined, ...origin, author };

@@ -53,14 +53,15 @@ function createDestination(): DestinationStream & { flushSync(): void } {
 }
 
 /**
- * A line of plain members at level info, without looking for secrets in them. For the one line that every request writes: pino's way to it is
+ * A line of plain members, at least one, at level info, without looking for secrets in them. For the one line that every request writes: pino's way to it is
  * made for everything that a caller could pass.
  */
 export function writePlainLine(logger: Logger, members: Record<string, string | number | boolean | undefined>): void {
   if (!logger.isLevelEnabled('info')) return;
   const output = Reflect.get(logger, pino.symbols.streamSym) as DestinationStream;
-  const time = new Date().toISOString();
-  output.write(`${JSON.stringify({ level: pino.levels.values['info'], time, ...members })}\n`);
+  const level = pino.levels.values['info'];
+  const rest = JSON.stringify(members).slice(1);
+  output.write(`{"level":${level},"time":"${new Date().toISOString()}",${rest}\n`);
 }
 
 /** @param level a pino level, "silent" included */

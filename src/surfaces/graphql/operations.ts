@@ -10,8 +10,8 @@ import { openSubscription, type OpenSubscription } from './subscriptions.js';
 
 /** The part of authentication that the transports need. */
 export interface Authentication {
-  /** For one operation. @throws DomainError UNAUTHENTICATED, RATE_LIMITED */
-  authenticate(secret: string | undefined): Promise<Principal>;
+  /** For one operation. @throws DomainError UNAUTHENTICATED, RATE_LIMITED; at once or by the promise */
+  authenticate(secret: string | undefined): Principal | Promise<Principal>;
   /** For a connection that asks nothing yet. @throws DomainError UNAUTHENTICATED */
   identify(secret: string | undefined): Promise<Principal>;
   /** Calls `onEnd` when the principal may no longer be served; returns the way to stop watching. */

@@ -67,12 +67,16 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
   });
 
   /** Before anything of the document is looked at: who may not come in learns nothing about it. */
-  async function authenticate(exchange: HttpExchange): Promise<Principal> {
-    try {
-      return await authentication.authenticate(secretFromHeaders(exchange.request.rawHeaders));
-    } catch (error) {
+  function authenticate(exchange: HttpExchange): Principal | Promise<Principal> {
+    const refuse = (error: unknown): never => {
       const presented = presentError(error, exchange, translateError);
       throw withStatus(domainToGraphqlError(presented, exchange.requestId), errorTable[presented.code].status);
+    };
+    try {
+      const found = authentication.authenticate(secretFromHeaders(exchange.request.rawHeaders));
+      return found instanceof Promise ? found.catch(refuse) : found;
+    } catch (error) {
+      return refuse(error);
     }
   }
 
@@ -104,7 +108,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): HttpSurface 
     const type = negotiate(request.headers.accept);
     if (!type) throw refusal(406, `Accept one of application/graphql-response+json, ${jsonType}, ${eventStreamType}.`);
     checkRequestHead(exchange);
-    const principal = await authenticate(exchange);
+    const found = authenticate(exchange);
+    const principal = found instanceof Promise ? await found : found;
     const prepared = operations.prepare(await readOperationRequest(exchange));
     if ('errors' in prepared) {
       const refused: ExecutionResult = { errors: prepared.errors };

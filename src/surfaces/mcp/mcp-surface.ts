@@ -11,7 +11,7 @@ import type { AgentScratchpads } from './agent-server.js';
 import type { AnswerMessage } from './answer-message.js';
 
 interface Dependencies {
-  authentication: { authenticate(secret: string | undefined): Promise<Principal> };
+  authentication: { authenticate(secret: string | undefined): Principal | Promise<Principal> };
   scratchpads: AgentScratchpads;
   translateError: TranslateError;
 }

@@ -12,7 +12,7 @@ import { createRoutes, type RestServices, type Taken } from './routes.js';
 
 interface Dependencies {
   services: RestServices;
-  authentication: { authenticate(secret: string | undefined): Promise<Principal> };
+  authentication: { authenticate(secret: string | undefined): Principal | Promise<Principal> };
   /** What a store threw, as a DomainError; anything else as it is. */
   translateError: TranslateError;
 }
