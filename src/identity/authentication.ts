@@ -40,7 +40,7 @@ interface CachedCredential extends Credential {
 
 const cacheMs = 1000;
 /** With less than this left, SQL is asked ahead: no request of a busy client waits for it once a second. */
-const renewalMs = 250;
+const renewalMs = 500;
 /** Two looks take less than the two seconds in which a revocation has to hold. */
 const checkIntervalMs = 750;
 const lastUseIntervalMs = 5000;

@@ -40,7 +40,7 @@ interface Dependencies {
 
 const cacheMs = 1000;
 /** With less than this left, SQL is asked ahead: nobody who uses a pad all the time waits for it once a second. */
-const renewalMs = 250;
+const renewalMs = 500;
 const sweepAbovePads = 10_000;
 const mostPadsInStatement = 500;
 

@@ -1,6 +1,6 @@
 // Whether an operation was compiled cannot be told from its answer: everything is sent to two services over the same stores, one of
 // which compiles every operation at once and one never, and status, headers, data and errors have to be equal.
-import { buildSchema, parse } from 'graphql';
+import { buildSchema, execute, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApp, type App } from '../../src/app.js';
 import { readConfig } from '../../src/config.js';
@@ -416,15 +416,58 @@ describe('what was told before', () => {
   });
 });
 
+const events: [name: string, selection: string][] = [
+  [
+    'what the event says',
+    `cursor operation state replayed expiresAt runId assistantId entry { ${entryFields} } content { text version updatedAt }`,
+  ],
+  ['the pad, which depends on who asks', 'operation scratchpad { id entryCount owner { id } content { text } }'],
+  [
+    'the same under several names',
+    'a: operation b: entry { content } ...Rest } } fragment Rest on ScratchpadEvent { entry { id } ...on RunEvent { occurredAt',
+  ],
+  ['what a directive leaves', 'operation cursor @skip(if: true) entry @include(if: true) { content }'],
+];
+
+describe('an event is told the same whether it is compiled or not', () => {
+  it.each(events)('%s', async (_name, selection) => {
+    const id = await createScratchpad(alice.client);
+    const token = (await createToken(alice.client, id, 'OBSERVER')).secret;
+    const payload = {
+      query: `subscription ($id: ID!) { scratchpadEvents(scratchpadId: $id, after: "") { ${selection} } }`,
+      variables: { id },
+    };
+    await appendEntry(alice.client, id, 'found by a run');
+    const listeners = await Promise.all(
+      [alice.secret, token].flatMap((secret) =>
+        Object.values(transports).flatMap((listen) =>
+          [interpreting.url, compiling.url].map((url) => listen(url, secret, payload)),
+        ),
+      ),
+    );
+    await Promise.all(listeners.map((listener) => listener.received(1)));
+    await setContent(alice.client, id, 'a "quoted" 漢字 plan');
+    for (let count = 3; count < 6; count += 1) {
+      await Promise.all(listeners.map((listener) => listener.received(count - 1)));
+      await appendEntry(alice.client, id, `finding ${count}`);
+    }
+    const told = await Promise.all(
+      listeners.map(async (listener) => normalize((await listener.received(5)).join('\n'))),
+    );
+    for (const listener of listeners) listener.close();
+    for (let index = 0; index < told.length; index += 2) expect(told[index + 1]).toEqual(told[index]);
+  });
+});
+
 describe('compiling', () => {
   const schema = buildSchema('type Query { where(of: String): String }');
   const runner = (uses?: number) => {
     const resolve = (): string => (new Error('where am I').stack ?? '').replaceAll('\\', '/');
     schema.getQueryType()!.getFields()['where']!.resolve = resolve;
-    const execute = createCompiledExecution({ schema, usesBeforeCompilation: uses });
+    const run = createCompiledExecution({ schema, usesBeforeCompilation: uses });
     const document = parse('query ($of: String) { where(of: $of) }');
     return async (variableValues: Record<string, unknown> = {}) => {
-      const { data } = await execute({ schema, document, variableValues });
+      const { data } = await run({ schema, document, variableValues });
       return String(data?.['where']).includes('graphql-jit') ? 'compiled' : 'interpreted';
     };
   };
@@ -437,6 +480,18 @@ describe('compiling', () => {
       'compiled',
       'compiled',
     ]);
+  });
+
+  it('leaves an event that breaks the schema to GraphQL.js', async () => {
+    const withEvents = buildSchema(
+      'type Query { a: Int } type Subscription { told: Told } type Told { must: String!, may: [Int!] }',
+    );
+    const document = parse('subscription { told { must may } }');
+    const rootValue = { told: { must: null, may: [1, null] } };
+    const compiled = createCompiledExecution({ schema: withEvents, usesBeforeCompilation: 0 });
+    const told = await compiled({ schema: withEvents, document, rootValue });
+    expect(JSON.stringify(told)).toBe(JSON.stringify(await execute({ schema: withEvents, document, rootValue })));
+    expect(told.errors?.[0]?.message).toContain('Cannot return null');
   });
 
   it('is not worth it for what is seldom asked', async () => {

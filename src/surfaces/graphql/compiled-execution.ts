@@ -58,7 +58,6 @@ export type Execute = (args: ExecutionArgs) => ExecutionResult | Promise<Executi
 function isCompilable(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): boolean {
   if ((document.loc?.end ?? Infinity) > longestCompiledDocument) return false;
   const isMutation = operation.operation === OperationTypeNode.MUTATION;
-  if (!isMutation && operation.operation !== OperationTypeNode.QUERY) return false;
   const variables = operation.variableDefinitions ?? [];
   if (isMutation && variables.some(({ type }) => type.kind !== Kind.NON_NULL_TYPE)) return false;
   const typeInfo = new TypeInfo(schema);
@@ -153,13 +152,13 @@ export function createCompiledExecution({
     return use.compiled;
   }
 
-  /** Queries change nothing: where the compiled function found a mistake by itself, GraphQL.js may have other words for it. */
+  /** Queries, and telling an event, change nothing: where the compiled function found a mistake by itself, GraphQL.js may have other words for it. */
   function finish(result: ExecutionResult, args: ExecutionArgs, operation: OperationDefinitionNode) {
     if (result.errors === undefined) return result;
     const isFound = result.errors.some(
       ({ originalError }) => originalError === undefined || originalError instanceof NoText,
     );
-    if (isFound && operation.operation === OperationTypeNode.QUERY) return execute(args);
+    if (isFound && operation.operation !== OperationTypeNode.MUTATION) return execute(args);
     return { ...result, errors: result.errors.map((error) => asOriginal(error, args.document)) };
   }
 
