@@ -4,7 +4,7 @@ import { errorTable } from '../error-table.js';
 import { JsonText } from './answer-text.js';
 
 /** In characters of JSON, about. */
-export const maxAnswerLength = 32 * 2 ** 20;
+const maxAnswerLength = 32 * 2 ** 20;
 
 /** What is left of `length` behind `value`; below zero it did not fit, and nobody has looked at the rest. */
 function leftBehind(value: unknown, length: number): number {

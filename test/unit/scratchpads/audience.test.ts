@@ -3,34 +3,16 @@ import { expect, test } from 'vitest';
 import { createAudience } from '../../../src/scratchpads/audience.js';
 import type { Replay, ReplayFrom } from '../../../src/scratchpads/change-replay.js';
 import { createChangeSubscriber, type ChangeSubscriber } from '../../../src/scratchpads/change-subscriber.js';
-import { createEventCursorCodec, startOfHistory, type EventPosition } from '../../../src/scratchpads/event-cursor.js';
-import type { PublishedEvent } from '../../../src/scratchpads/schemas.js';
+import { startOfHistory, type EventPosition } from '../../../src/scratchpads/event-cursor.js';
 import {
   createDelivery,
   deletion,
   liveDelivery,
   type ScratchpadChange,
 } from '../../../src/scratchpads/scratchpad-change.js';
+import { append, codec, entry } from './support.js';
 
-const codec = createEventCursorCodec({ ownerId: 'user_01ARZ3NDEKTSV4RRFFQ69G5FAV', scratchpadId: 'sp_1' });
 const seen = (entries: number, content = 0): EventPosition => ({ entries, content });
-const entry = (number: number) => ({
-  id: `entry_${number}`,
-  content: `${number}`,
-  author: null,
-  runId: null,
-  createdAt: '1970-01-01T00:00:00.000Z',
-  sequence: number,
-});
-const append = (number: number, previous = number - 1): PublishedEvent => ({
-  operation: 'APPEND',
-  number,
-  previous,
-  occurred_at_ms: 0,
-  expires_at_ms: null,
-  entry: entry(number),
-});
-
 const wordOf = (change: ScratchpadChange): string => change.entry?.content ?? change.operation;
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -8,28 +8,9 @@ import {
   type ChangeSource,
   type ChangeSubscriber,
 } from '../../../src/scratchpads/change-subscriber.js';
-import { createEventCursorCodec, type EventPosition } from '../../../src/scratchpads/event-cursor.js';
-import type { PublishedEvent } from '../../../src/scratchpads/schemas.js';
+import type { EventPosition } from '../../../src/scratchpads/event-cursor.js';
 import { createDelivery, liveDelivery, type ScratchpadChange } from '../../../src/scratchpads/scratchpad-change.js';
-
-const codec = createEventCursorCodec({ ownerId: 'user_01ARZ3NDEKTSV4RRFFQ69G5FAV', scratchpadId: 'sp_1' });
-
-/** The append with this number, after the one with `previous`. */
-const append = (number: number, previous = number - 1): PublishedEvent => ({
-  operation: 'APPEND',
-  number,
-  previous,
-  occurred_at_ms: 0,
-  expires_at_ms: null,
-  entry: {
-    id: `entry_${number}`,
-    content: `${number}`,
-    author: null,
-    runId: null,
-    createdAt: '1970-01-01T00:00:00.000Z',
-    sequence: number,
-  },
-});
+import { append, codec } from './support.js';
 
 /** What a replay up to `to` answers to a subscriber that has seen the entries up to `from`. */
 function replayOf(from: number, to: number, complete = true): Replay {
