@@ -1,7 +1,8 @@
 // A scratchpad's state and changes as an agent token sees them: whole, but for the names of the runs and assistants that wrote there.
-import { mapNodes, type Page } from '../shared/pagination.js';
+import { mapNodes } from '../shared/pagination.js';
 import { isDivertible, type Preparation, type Seat } from '../shared/divertible.js';
 import { DomainError } from '../shared/errors.js';
+import type { LedgerPage } from './ledger-page.js';
 import type { PadReading } from './pad-reader.js';
 import type { EntryState } from './schemas.js';
 import type { ScratchpadChange } from './scratchpad-change.js';
@@ -10,12 +11,12 @@ import type { ScratchpadChange } from './scratchpad-change.js';
 export const entryWithoutRun = (entry: EntryState): EntryState => ({ ...entry, runId: null });
 
 /** The page of an unchanged ledger stays the same object here, too. */
-const pageViews = new WeakMap<Page<EntryState>, Page<EntryState>>();
+const pageViews = new WeakMap<LedgerPage, LedgerPage>();
 
-function pageWithoutRuns(page: Page<EntryState>): Page<EntryState> {
+function pageWithoutRuns(page: LedgerPage): LedgerPage {
   let view = pageViews.get(page);
   if (!view) {
-    view = mapNodes(page, entryWithoutRun);
+    view = { ...mapNodes(page, entryWithoutRun), totalCount: page.totalCount };
     pageViews.set(page, view);
   }
   return view;

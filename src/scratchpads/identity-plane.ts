@@ -100,10 +100,9 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
   const existsNow: IdentityPlane['existsNow'] = (ownerId, scratchpadId) => rows.load({ ownerId, scratchpadId });
 
   const exists: IdentityPlane['exists'] = (ownerId, scratchpadId) => {
-    if (!isId('scratchpad', scratchpadId)) return false;
     const key = keyOf(ownerId, scratchpadId);
     const leftMs = (knownUntilMs.get(key) ?? 0) - now().getTime();
-    if (leftMs <= 0) return existsNow(ownerId, scratchpadId);
+    if (leftMs <= 0) return isId('scratchpad', scratchpadId) && existsNow(ownerId, scratchpadId);
     if (leftMs < renewalMs && !renewing.has(key)) {
       renewing.add(key);
       // Whoever comes when the second is over would be told why it failed.

@@ -17,6 +17,12 @@ const isEntryKey = (value: unknown): value is EntryKey =>
 export const entryCursorCodec = (scratchpadId: string): CursorCodec<EntryKey> =>
   createCursorCodec('entries', scratchpadId, isEntryKey);
 
+/** A page of the ledger, which nobody changes. */
+export interface LedgerPage extends Page<EntryState> {
+  /** Of all entries, where they were counted in the same step. */
+  readonly totalCount: number;
+}
+
 /** A page as the read script takes it. */
 export const pageWish = ({ size, fromEnd, after, before }: PageRequest<EntryKey>): string =>
   `${size},${fromEnd ? 1 : 0},${after?.[0] ?? -1},${before?.[0] ?? -1};`;
@@ -47,11 +53,12 @@ export function toLedgerPage(
   request: PageRequest<EntryKey>,
   [rowCount, rows, firstPosition]: PageReply,
   codec: CursorCodec<EntryKey>,
-): Page<EntryState> {
+  totalCount: number,
+): LedgerPage {
   const entries = parseEntries(rows, rowCount);
-  if (!request.fromEnd) {
-    return toPage(entries, request, codec, ({ sequence }, index) => [firstPosition + index, sequence]);
-  }
   const lastPosition = firstPosition + entries.length - 1;
-  return toPage(entries.toReversed(), request, codec, ({ sequence }, index) => [lastPosition - index, sequence]);
+  const page = request.fromEnd
+    ? toPage(entries.toReversed(), request, codec, ({ sequence }, index) => [lastPosition - index, sequence])
+    : toPage(entries, request, codec, ({ sequence }, index) => [firstPosition + index, sequence]);
+  return { edges: page.edges, pageInfo: page.pageInfo, totalCount };
 }

@@ -1,9 +1,9 @@
 // Batched reads of working state: one script for any number of pads and wishes.
 import { DomainError } from '../shared/errors.js';
-import type { Page, PageRequest } from '../shared/pagination.js';
+import type { PageRequest } from '../shared/pagination.js';
 import { createEventCursorCodec } from './event-cursor.js';
 import { formatView } from './formatted-view.js';
-import { entryCursorCodec, pageWish, type EntryKey, type PageReply } from './ledger-page.js';
+import { entryCursorCodec, pageWish, type EntryKey, type LedgerPage, type PageReply } from './ledger-page.js';
 import { createPadStates, PadState } from './pad-state.js';
 import { askRedis, type RedisAccess } from '../redis/redis-access.js';
 import { parseEntry, type ContentState, type EntryState } from './schemas.js';
@@ -30,7 +30,7 @@ export interface PadReading {
   expiresAt?: Date | null;
   formattedView?: string;
   /** In the order of the request; INVALID_INPUT for a page one of whose cursors names an entry that is gone. */
-  pages?: (Page<EntryState> | DomainError)[];
+  pages?: (LedgerPage | DomainError)[];
 }
 
 type SequenceReply = [
@@ -178,10 +178,10 @@ export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; v
     const wishes = asked.map(({ wish, known }) => wish + (known?.token ?? ''));
     const replies = (await askRedis(redis, () => run(keys, wishes))) as PadReply[];
     const answers = replies.map((reply, number): Answer => {
-      const [contentRow, , , , pages, token] = reply;
+      const [contentRow, entryCount, , , pages, token] = reply;
       const { key, known } = asked[number]!;
       if (known && token === null) return { reply, state: known };
-      const state = new PadState(token ?? '', contentRow, pages);
+      const state = new PadState(token ?? '', contentRow, pages, entryCount);
       if (state.token !== '') states.put(key, state);
       return { reply, state };
     });

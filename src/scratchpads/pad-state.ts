@@ -1,9 +1,9 @@
 // What was read of a pad, parsed once, and kept for as long as Redis says that nothing has changed since.
 import { LRUCache } from 'lru-cache';
 import type { DomainError } from '../shared/errors.js';
-import type { CursorCodec, Page, PageRequest } from '../shared/pagination.js';
-import { cursorRefusal, toLedgerPage, type EntryKey, type PageReply } from './ledger-page.js';
-import { parseContent, type ContentState, type EntryState } from './schemas.js';
+import type { CursorCodec, PageRequest } from '../shared/pagination.js';
+import { cursorRefusal, toLedgerPage, type EntryKey, type LedgerPage, type PageReply } from './ledger-page.js';
+import { parseContent, type ContentState } from './schemas.js';
 
 /** Texts as Redis holds them; what they say is shared by all readers, who change nothing. Throws where it is no scratchpad's state. */
 export class PadState {
@@ -12,16 +12,19 @@ export class PadState {
   readonly #contentRow: string | null;
   #content: ContentState | undefined;
   readonly #replies: readonly PageReply[];
-  readonly #pages: Page<EntryState>[] = [];
+  readonly #pages: LedgerPage[] = [];
+  readonly #entryCount: number;
 
   /** @param token says what of the pad this was, in the words of the read script */
   constructor(
     readonly token: string,
     contentRow: string | null,
     replies: readonly PageReply[],
+    entryCount: number | null,
   ) {
     this.#contentRow = contentRow;
     this.#replies = replies;
+    this.#entryCount = entryCount ?? 0;
     this.size = replies.reduce((size, [, rows]) => size + rows.length, (contentRow?.length ?? 0) + 1);
   }
 
@@ -29,9 +32,11 @@ export class PadState {
     return (this.#content ??= parseContent(this.#contentRow));
   }
 
-  page(index: number, request: PageRequest<EntryKey>, codec: CursorCodec<EntryKey>): Page<EntryState> | DomainError {
+  page(index: number, request: PageRequest<EntryKey>, codec: CursorCodec<EntryKey>): LedgerPage | DomainError {
     const reply = this.#replies[index]!;
-    return cursorRefusal(request, reply) ?? (this.#pages[index] ??= toLedgerPage(request, reply, codec));
+    return (
+      cursorRefusal(request, reply) ?? (this.#pages[index] ??= toLedgerPage(request, reply, codec, this.#entryCount))
+    );
   }
 }
 

@@ -95,6 +95,9 @@ export function createUnchangingFields(schema: GraphQLSchema): UnchangingFields 
   // By the value. The next selection of the same value takes the place of the one before: who asks again asks the same, mostly.
   const told = new LRUCache<object, Told>({ maxSize: mostCharacters, sizeCalculation: ({ text }) => text.json.length });
 
+  /** What is asked for once only, such as a pad that changes all the time, costs more to remember than it ever gives back. */
+  const asked = new WeakSet();
+
   /** By the context, of which each operation has its own: how many characters were made for it. */
   const made = new WeakMap<object, number>();
 
@@ -103,6 +106,10 @@ export function createUnchangingFields(schema: GraphQLSchema): UnchangingFields 
     const known = told.get(value);
     if (known?.selection === selection) return known.text;
     const selected = selection(value);
+    if (!asked.has(value)) {
+      asked.add(value);
+      return selected;
+    }
     const madeBefore = made.get(context) ?? 0;
     if (madeBefore > mostCharacters || !isWithin(selected, longestText)) return selected;
     const text = new JsonText(JSON.stringify(selected));

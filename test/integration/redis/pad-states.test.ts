@@ -146,7 +146,7 @@ test('what has not changed is not fetched again', async () => {
 
 test('memory is bounded: the states that nobody reads go, and a large one is not kept', () => {
   const states = createPadStates();
-  const stateOf = (length: number): PadState => new PadState('1,0,0', 'x'.repeat(length), []);
+  const stateOf = (length: number): PadState => new PadState('1,0,0', 'x'.repeat(length), [], null);
   states.put('large', stateOf(2 ** 20));
   expect(states.get('large')).toBeUndefined();
   for (let index = 0; index < 1000; index += 1) {

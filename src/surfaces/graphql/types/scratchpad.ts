@@ -2,13 +2,12 @@
 import { queryFromInfo } from '@pothos/plugin-prisma';
 import { seesAroundPad } from '../../../identity/agent-access.js';
 import { requireTenant, requireUser } from '../../../identity/principal.js';
-import type { EntryState } from '../../../scratchpads/data-plane.js';
 import { entryCursorCodec } from '../../../scratchpads/ledger-page.js';
 import { DomainError } from '../../../shared/errors.js';
 import type { JsonObject } from '../../../shared/json.js';
-import { parsePageArguments, type Page } from '../../../shared/pagination.js';
+import { parsePageArguments } from '../../../shared/pagination.js';
 import type { Builder } from '../builder.js';
-import { addConnection, byId, pageArguments, planPage, toConnection, type Connection } from '../connections.js';
+import { addConnection, byId, pageArguments, planPage, toConnection } from '../connections.js';
 import { columnOf, createSelectionCheck, isPlanned } from '../selected-fields.js';
 import { unchanging } from '../unchanging.js';
 import type { NodeRef } from './node.js';
@@ -25,18 +24,6 @@ const idsOfPad = { id: true, ownerId: true } as const;
 
 /** Working state is found by ids alone: nothing has to be planned. */
 const wantsIds = createSelectionCheck((field) => !isPlanned(field) || (columnOf(field) ?? '') in idsOfPad);
-
-/** The page of an unchanged ledger stays the same object, and its ledger has as many entries as before. */
-const ledgers = new WeakMap<Page<EntryState>, Connection<EntryState>>();
-
-function ledgerOf(page: Page<EntryState>, totalCount: number): Connection<EntryState> {
-  let ledger = ledgers.get(page);
-  if (!ledger) {
-    ledger = { ...page, totalCount };
-    ledgers.set(page, ledger);
-  }
-  return ledger;
-}
 
 interface References {
   node: NodeRef;
@@ -94,7 +81,7 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
           const reading = await loaders.readPad(addressOf(pad), { pages: [request], entryCount: true });
           const page = reading.pages?.[0];
           if (page instanceof DomainError) throw page;
-          return page === undefined ? null : ledgerOf(page, reading.entryCount ?? 0);
+          return page ?? null;
         },
       }),
       entryCount: t.int({
