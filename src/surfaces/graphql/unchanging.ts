@@ -46,14 +46,23 @@ export class NoText extends Error {
 const mostCharacters = 4 * 2 ** 20;
 /** A longer one is not worth the many short ones that it would push out. */
 const longestText = mostCharacters / 16;
+/** What a text takes beside itself, counted in characters. */
+const charactersBeside = 200;
 
-interface Told {
-  selection: Selection;
-  text: JsonText;
+/** What one place of one operation selects of a value. */
+interface Selection {
+  readonly number: number;
+  /** @throws NoText */
+  of(value: object): unknown;
 }
 
-/** What one place of one operation selects of a value. @throws NoText */
-type Selection = (value: object) => unknown;
+/** What was told of a value last. It keeps neither the value nor the operation. */
+interface Told {
+  /** Undefined when it was asked for once only. */
+  selectionNumber?: number;
+}
+
+let selectionCount = 0;
 
 /** As a compiled operation of its own, whose answer is the value. */
 function compileSelection(type: GraphQLObjectType, { fieldNodes, fragments }: GraphQLResolveInfo): Selection {
@@ -74,10 +83,14 @@ function compileSelection(type: GraphQLObjectType, { fieldNodes, fragments }: Gr
     ],
   };
   const compiled = compileQuery(new GraphQLSchema({ query, assumeValid: true }), copyOf(document));
-  return (root) => {
-    const result = isCompiledQuery(compiled) ? compiled.query(root, contextOfNobody, {}) : compiled;
-    if ('then' in result || result.errors !== undefined) throw new NoText();
-    return result.data?.['value'];
+  selectionCount += 1;
+  return {
+    number: selectionCount,
+    of(root) {
+      const result = isCompiledQuery(compiled) ? compiled.query(root, contextOfNobody, {}) : compiled;
+      if ('then' in result || result.errors !== undefined) throw new NoText();
+      return result.data?.['value'];
+    },
   };
 }
 
@@ -92,29 +105,33 @@ export interface UnchangingFields {
 }
 
 export function createUnchangingFields(schema: GraphQLSchema): UnchangingFields {
-  // By the value. The next selection of the same value takes the place of the one before: who asks again asks the same, mostly.
-  const told = new LRUCache<object, Told>({ maxSize: mostCharacters, sizeCalculation: ({ text }) => text.json.length });
-
-  /** What is asked for once only, such as a pad that changes all the time, costs more to remember than it ever gives back. */
-  const asked = new WeakSet();
-
+  /** By the value. The next selection of the same value takes the place of the one before: who asks again asks the same, mostly. */
+  const toldOf = new WeakMap<object, Told>();
+  /** The texts, the most recently told ones. Values are let go of: a short text may be all that is told of a long one. */
+  const kept = new LRUCache<Told, JsonText>({
+    maxSize: mostCharacters,
+    sizeCalculation: ({ json }) => json.length + charactersBeside,
+  });
   /** By the context, of which each operation has its own: how many characters were made for it. */
   const made = new WeakMap<object, number>();
 
   /** A text, or what is selected as it is: aliases repeat what is held once, and an answer's size is looked at before it is made. */
   function tell(value: object, selection: Selection, context: object): unknown {
-    const known = told.get(value);
-    if (known?.selection === selection) return known.text;
-    const selected = selection(value);
-    if (!asked.has(value)) {
-      asked.add(value);
+    const told = toldOf.get(value);
+    const known = told?.selectionNumber === selection.number ? kept.get(told) : undefined;
+    if (known) return known;
+    const selected = selection.of(value);
+    if (!told) {
+      // What is asked for once only, such as a pad that changes all the time, costs more to remember than it ever gives back.
+      toldOf.set(value, {});
       return selected;
     }
     const madeBefore = made.get(context) ?? 0;
     if (madeBefore > mostCharacters || !isWithin(selected, longestText)) return selected;
     const text = new JsonText(JSON.stringify(selected));
     made.set(context, madeBefore + text.json.length);
-    told.set(value, { selection, text });
+    told.selectionNumber = selection.number;
+    kept.set(told, text);
     return text;
   }
 

@@ -10,10 +10,17 @@ import {
   parse,
   type ExecutionResult,
 } from 'graphql';
+import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from '../../../src/surfaces/graphql/answer-text.js';
 import { createCompiledExecution } from '../../../src/surfaces/graphql/compiled-execution.js';
 import { unchanging } from '../../../src/surfaces/graphql/unchanging.js';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+setFlagsFromString('--no-expose-gc');
 
 interface Page {
   items: string[];
@@ -171,6 +178,17 @@ describe('what is remembered is bounded', () => {
     expect(looks).toBe(0);
     await ask(one, 'Alice', { number: 0 });
     expect(looks).toBe(1);
+  });
+
+  it('by letting go of values that nobody holds', async () => {
+    const query = '{ book(number: 0) { page { total } } }';
+    for (let time = 0; time < 3; time += 1) await ask(query);
+    const value = new WeakRef(pages[0]!);
+    pages = [];
+    // What a turn has touched lives until its end.
+    await delay(10);
+    collectGarbage();
+    expect(value.deref()).toBeUndefined();
   });
 
   it('for one operation, however often its aliases repeat it', async () => {
