@@ -482,6 +482,23 @@ describe('compiling', () => {
     ]);
   });
 
+  it('is not done for what fragments make out of little', async () => {
+    const nested = Array.from(
+      { length: 40 },
+      (_, index) => `fragment f${index} on Query { ...f${index + 1} ...f${index + 1} }`,
+    );
+    const document = parse(`{ ...f0 } ${nested.join(' ')} fragment f40 on Query { where }`);
+    const run = createCompiledExecution({ schema, usesBeforeCompilation: 0 });
+    expect((await run({ schema, document })).errors).toBeUndefined();
+  });
+
+  it('is not done for a name that plain objects do not take', async () => {
+    const nested = buildSchema('type Query { a: A } type A { x: Int, y: Int }');
+    const args = { schema: nested, document: parse('{ a { __proto__: x y } }'), rootValue: { a: { x: 1, y: 2 } } };
+    const run = createCompiledExecution({ schema: nested, usesBeforeCompilation: 0 });
+    expect(JSON.stringify(await run(args))).toBe('{"data":{"a":{"__proto__":1,"y":2}}}');
+  });
+
   it('leaves an event that breaks the schema to GraphQL.js', async () => {
     const withEvents = buildSchema(
       'type Query { a: Int } type Subscription { told: Told } type Told { must: String!, may: [Int!] }',

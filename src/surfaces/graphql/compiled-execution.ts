@@ -20,6 +20,7 @@ import {
   type ExecutionResult,
   type FieldNode,
   type OperationDefinitionNode,
+  type SelectionSetNode,
   type VariableDefinitionNode,
 } from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
@@ -30,6 +31,28 @@ import { copyOf, createUnchangingFields, NoText } from './unchanging.js';
 const usesBeforeCompilation = 20;
 /** In characters: compilation blocks the event loop for as long as the document asks. */
 const longestCompiledDocument = 4096;
+
+/** With every fragment written out where it is spread: what a compilation takes in time and memory grows with it. */
+const mostCompiledFields = 300;
+
+function countFields(document: DocumentNode, operation: OperationDefinitionNode): number {
+  const fragments = new Map(
+    document.definitions.flatMap((node) => (node.kind === Kind.FRAGMENT_DEFINITION ? [[node.name.value, node]] : [])),
+  );
+  const known = new Map<string, number>();
+  const countOf = ({ selections }: SelectionSetNode): number =>
+    selections.reduce((count, selection) => {
+      if (selection.kind !== Kind.FRAGMENT_SPREAD) {
+        return count + 1 + (selection.selectionSet ? countOf(selection.selectionSet) : 0);
+      }
+      const name = selection.name.value;
+      const fragment = fragments.get(name);
+      // Each is counted once, however often it is spread.
+      if (!known.has(name)) known.set(name, fragment ? countOf(fragment.selectionSet) : 0);
+      return count + (known.get(name) ?? 0);
+    }, 0);
+  return countOf(operation.selectionSet);
+}
 
 interface Compiled {
   query: CompiledQuery['query'];
@@ -60,6 +83,7 @@ function isCompilable(schema: GraphQLSchema, document: DocumentNode, operation: 
   const isMutation = operation.operation === OperationTypeNode.MUTATION;
   const variables = operation.variableDefinitions ?? [];
   if (isMutation && variables.some(({ type }) => type.kind !== Kind.NON_NULL_TYPE)) return false;
+  if (countFields(document, operation) > mostCompiledFields) return false;
   const typeInfo = new TypeInfo(schema);
   let isPlain = true;
   visit(
@@ -69,7 +93,9 @@ function isCompilable(schema: GraphQLSchema, document: DocumentNode, operation: 
       ObjectValue() {
         if (!isInputObjectType(getNamedType(typeInfo.getInputType()))) isPlain = false;
       },
-      Field({ name }) {
+      Field({ name, alias }) {
+        // The compiler would write it as a member of an ordinary object, where it is none.
+        if (alias?.value === '__proto__') isPlain = false;
         const type = getNamedType(typeInfo.getType());
         if (!type || isAbstractType(type) || isIntrospectionType(type) || name.value.startsWith('__')) isPlain = false;
       },

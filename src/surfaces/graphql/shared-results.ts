@@ -143,7 +143,7 @@ export function createSharedResults(schema: GraphQLSchema): SharedResults {
         operations.set(operation, known);
       }
       if (!known.variables) return undefined;
-      const values = known.variables.map((name) => (name in variables ? [variables[name]] : []));
+      const values = known.variables.map((name) => (Object.hasOwn(variables, name) ? [variables[name]] : []));
       const key = `${known.number}:${JSON.stringify(values)}`;
       return key.length <= longestKey ? key : undefined;
     },
