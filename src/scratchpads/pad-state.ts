@@ -5,6 +5,9 @@ import type { CursorCodec, PageRequest } from '../shared/pagination.js';
 import { cursorRefusal, toLedgerPage, type EntryKey, type LedgerPage, type PageReply } from './ledger-page.js';
 import { parseContent, type ContentState } from './schemas.js';
 
+/** What a page, or a state, takes beside its texts, counted in characters. */
+const charactersBeside = 300;
+
 /** Texts as Redis holds them; what they say is shared by all readers, who change nothing. Throws where it is no scratchpad's state. */
 export class PadState {
   /** In characters. */
@@ -25,7 +28,7 @@ export class PadState {
     this.#contentRow = contentRow;
     this.#replies = replies;
     this.#entryCount = entryCount ?? 0;
-    this.size = replies.reduce((size, [, rows]) => size + rows.length, (contentRow?.length ?? 0) + 1);
+    this.size = replies.reduce((size, [, rows]) => size + rows.length + charactersBeside, contentRow?.length ?? 0);
   }
 
   get content(): ContentState {
@@ -56,7 +59,10 @@ export interface PadStates {
  * which it would read.
  */
 export function createPadStates(): PadStates {
-  const states = new LRUCache<string, PadState>({ maxSize: mostCharacters, sizeCalculation: ({ size }) => size });
+  const states = new LRUCache<string, PadState>({
+    maxSize: mostCharacters,
+    sizeCalculation: ({ size }, wish) => size + wish.length + charactersBeside,
+  });
   return {
     get: (wish) => states.get(wish),
     put(wish, state) {
