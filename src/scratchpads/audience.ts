@@ -1,6 +1,6 @@
 // All subscribers of one pad. Those that stand at the same place and only wait for what comes next sit in a row: they are told together.
 import type { Preparation, Seat } from '../shared/divertible.js';
-import { lastNumber, startOfHistory, type EventPosition } from './event-cursor.js';
+import { isSamePosition, lastNumber, startOfHistory, type EventPosition } from './event-cursor.js';
 import type { PublishedEvent } from './schemas.js';
 import type { Delivery, ScratchpadChange } from './scratchpad-change.js';
 
@@ -32,9 +32,6 @@ export interface Audience<Subscriber> {
   /** Takes everybody out of the row, and then visits all. */
   each(visit: (subscriber: Subscriber) => void): void;
 }
-
-const isSame = (one: EventPosition, other: EventPosition): boolean =>
-  one.entries === other.entries && one.content === other.content;
 
 /** @param toDelivery the event as a change for those who stand at `position` */
 export function createAudience<Subscriber extends { offer(event: PublishedEvent): void }>(
@@ -113,7 +110,7 @@ export function createAudience<Subscriber extends { offer(event: PublishedEvent)
     sit(member, at) {
       if (member.place !== undefined) return;
       if (row.length === 0) position = at;
-      else if (!isSame(position, at)) return;
+      else if (!isSamePosition(position, at)) return;
       apart.delete(member.subscriber);
       member.place = row.push(member) - 1;
     },

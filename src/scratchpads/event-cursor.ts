@@ -14,6 +14,9 @@ export interface EventPosition {
 
 export const startOfHistory: EventPosition = Object.freeze({ entries: 0, content: 0 });
 
+export const isSamePosition = (one: EventPosition, other: EventPosition): boolean =>
+  one.entries === other.entries && one.content === other.content;
+
 /** The number of the last write that was seen. */
 export const lastNumber = (position: EventPosition): number => Math.max(position.entries, position.content);
 

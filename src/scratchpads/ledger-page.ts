@@ -19,7 +19,7 @@ export const entryCursorCodec = (scratchpadId: string): CursorCodec<EntryKey> =>
 
 /** A page of the ledger, which nobody changes. */
 export interface LedgerPage extends Page<EntryState> {
-  /** Of all entries, where they were counted in the same step. */
+  /** Of all entries, counted in the same step. */
   readonly totalCount: number;
 }
 

@@ -10,7 +10,13 @@ import {
   type ChangeSubscriber,
   type SubscriberLimits,
 } from './change-subscriber.js';
-import { createEventCursorCodec, lastNumber, startOfHistory, type EventPosition } from './event-cursor.js';
+import {
+  createEventCursorCodec,
+  isSamePosition,
+  lastNumber,
+  startOfHistory,
+  type EventPosition,
+} from './event-cursor.js';
 import { publishedEvent, type ContentState, type PublishedEvent } from './schemas.js';
 import { createDelivery, deletion, liveDelivery, type Delivery } from './scratchpad-change.js';
 import { eventChannel, type PadAddress } from '../redis/redis-keys.js';
@@ -177,7 +183,7 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
   /** Subscribers that are at the same place, as nearly all are, share one frozen change. */
   let latest: { event: PublishedEvent; from: EventPosition; delivery: Delivery } | undefined;
   const toDelivery = (event: PublishedEvent, from: EventPosition): Delivery => {
-    if (latest?.event !== event || latest.from.entries !== from.entries || latest.from.content !== from.content) {
+    if (latest?.event !== event || !isSamePosition(latest.from, from)) {
       latest = { event, from, delivery: liveDelivery(event, from, codec) };
     }
     return latest.delivery;

@@ -100,7 +100,7 @@ function gather(reads: readonly PadRead[]): { questions: Question[]; places: Pla
     }
     const question = questions[number]!;
     question.wantsContent ||= content === true || formattedView === true;
-    question.wantsCount ||= entryCount === true;
+    question.wantsCount ||= entryCount === true || pages.length > 0;
     question.wantsSequence ||= eventCursor === true || expiresAt === true;
     question.wantsTail ||= formattedView === true;
     const firstPage = question.pages.length;

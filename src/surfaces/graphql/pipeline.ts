@@ -204,22 +204,24 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
   const executeOne: Execute =
     plugins.length === 0 ? execute : (args) => getEnveloped({}).execute(args) as Promise<ExecutionResult>;
-  const executeEvent = (
+  const argumentsOf = (
     { document, operation, variables }: PreparedOperation,
+    contextValue: object,
+    rootValue?: unknown,
+  ): ExecutionArgs => ({
+    schema,
+    document,
+    variableValues: variables,
+    operationName: operation.name?.value,
+    rootValue,
+    contextValue,
+    hideSuggestions: !introspection,
+  });
+  const executeEvent = (
+    prepared: PreparedOperation,
     event: unknown,
     context: object,
-  ): ExecutionResult | Promise<ExecutionResult> => {
-    const args = {
-      schema,
-      document,
-      variableValues: variables,
-      operationName: operation.name?.value,
-      rootValue: event,
-      contextValue: context,
-      hideSuggestions: !introspection,
-    };
-    return executeOne(args);
-  };
+  ): ExecutionResult | Promise<ExecutionResult> => executeOne(argumentsOf(prepared, context, event));
 
   // Not within `resultsOf`: it serves others as well, and must not keep what belongs to who came first.
   const sharingOf = (prepared: PreparedOperation, key: string): Sharing =>
@@ -257,16 +259,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     createContext: () => object,
     { contextValue, executeIt }: Execution,
   ): ExecutionResult | Promise<ExecutionResult | ResultStream> {
-    const { document, operation, variables } = prepared;
-    const args = {
-      schema,
-      document,
-      variableValues: variables,
-      operationName: operation.name?.value,
-      contextValue,
-      hideSuggestions: !introspection,
-    };
-    return operation.operation === OperationTypeNode.SUBSCRIPTION
+    const args = argumentsOf(prepared, contextValue);
+    return prepared.operation.operation === OperationTypeNode.SUBSCRIPTION
       ? subscribe(args, prepared, createContext)
       : executeIt(args);
   }

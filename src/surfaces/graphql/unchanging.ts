@@ -20,7 +20,7 @@ import {
   type GraphQLResolveInfo,
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
-import { LRUCache } from 'lru-cache';
+import { createTextCache, largestText } from '../../shared/text-cache.js';
 import { isWithin } from './answer-size.js';
 import { JsonText } from './answer-text.js';
 import { contextOfNobody } from './shared-results.js';
@@ -42,12 +42,8 @@ export class NoText extends Error {
   override readonly name = 'NoText';
 }
 
-/** In characters, of all texts that are remembered, and of those that are made for one operation. */
-const mostCharacters = 4 * 2 ** 20;
-/** A longer one is not worth the many short ones that it would push out. */
-const longestText = mostCharacters / 16;
-/** What a text takes beside itself, counted in characters. */
-const charactersBeside = 200;
+/** In characters, of the texts that are made for one operation. */
+const mostMade = 16 * largestText;
 
 /** What one place of one operation selects of a value. */
 interface Selection {
@@ -108,10 +104,7 @@ export function createUnchangingFields(schema: GraphQLSchema): UnchangingFields 
   /** By the value. The next selection of the same value takes the place of the one before: who asks again asks the same, mostly. */
   const toldOf = new WeakMap<object, Told>();
   /** The texts, the most recently told ones. Values are let go of: a short text may be all that is told of a long one. */
-  const kept = new LRUCache<Told, JsonText>({
-    maxSize: mostCharacters,
-    sizeCalculation: ({ json }) => json.length + charactersBeside,
-  });
+  const kept = createTextCache<Told, JsonText>();
   /** By the context, of which each operation has its own: how many characters were made for it. */
   const made = new WeakMap<object, number>();
 
@@ -127,11 +120,11 @@ export function createUnchangingFields(schema: GraphQLSchema): UnchangingFields 
       return selected;
     }
     const madeBefore = made.get(context) ?? 0;
-    if (madeBefore > mostCharacters || !isWithin(selected, longestText)) return selected;
+    if (madeBefore > mostMade || !isWithin(selected, largestText)) return selected;
     const text = new JsonText(JSON.stringify(selected));
     made.set(context, madeBefore + text.json.length);
     told.selectionNumber = selection.number;
-    kept.set(told, text);
+    kept.put(told, text, text.json.length);
     return text;
   }
 

@@ -158,3 +158,25 @@ test('memory is bounded: the states that nobody reads go, and a large one is not
   expect(kept[0]).toBe(0);
   expect(kept.at(-1)).toBe(999);
 });
+
+test('memory is bounded also where there is next to no text: names and empty pages weigh, too', () => {
+  const states = createPadStates();
+  const emptyPage = [0, '', 0, null, null] as const;
+  const kept = (wishOf: (index: number) => string, pages: number): number => {
+    for (let index = 0; index < 20_000; index += 1) {
+      states.put(
+        wishOf(index),
+        new PadState(
+          '1,0,0',
+          null,
+          Array.from({ length: pages }, () => [...emptyPage]),
+          0,
+        ),
+      );
+    }
+    return Array.from({ length: 20_000 }, (_, index) => wishOf(index)).filter((wish) => states.get(wish)).length;
+  };
+  expect(kept((index) => `wish ${index}`, 0)).toBeLessThan(15_000);
+  expect(kept((index) => `${index} ${'x'.repeat(1000)}`, 0)).toBeLessThan(4000);
+  expect(kept((index) => `pages ${index}`, 26)).toBeLessThan(600);
+});

@@ -166,3 +166,13 @@ describe('a shared result', () => {
     expect(resultOf(event, 'b', () => ({ data: null }))).toMatchObject({ result: { data: null } });
   });
 });
+
+it('tells a variable that is absent from one that is null, whatever its name', () => {
+  const { keyOf } = createSharedResults(schema);
+  const { document, operation } = prepared(
+    selecting('cursor @include(if: $valueOf)', '$id: ID!, $valueOf: Boolean = true'),
+  );
+  const keyWith = (variables: object) => keyOf({ document, operation, variables: { id: 'sp_1', ...variables } });
+  expect(keyWith({})).toEqual(expect.any(String));
+  expect(keyWith({})).not.toBe(keyWith({ valueOf: null }));
+});

@@ -78,7 +78,7 @@ export function addScratchpad(builder: Builder, { node, pageInfo, user, thread, 
         args: pageArguments(t.arg),
         resolve: async (pad, args, { loaders }) => {
           const request = parsePageArguments(args, entryCursorCodec(pad.id));
-          const reading = await loaders.readPad(addressOf(pad), { pages: [request], entryCount: true });
+          const reading = await loaders.readPad(addressOf(pad), { pages: [request] });
           const page = reading.pages?.[0];
           if (page instanceof DomainError) throw page;
           return page ?? null;
