@@ -77,6 +77,19 @@ describe('an answer that would be larger than may be', () => {
     expect(fits.text).not.toContain('"errors"');
   });
 
+  it('is refused for what its characters become in JSON', async () => {
+    const id = await createScratchpad(alice.client);
+    await setContent(alice.client, id, '\u0001'.repeat(mib - 10));
+    const read = (count: number) => {
+      const fields = Array.from({ length: count }, (_, index) => `a${index}: content { text }`).join(' ');
+      return post(`query ($id: ID!) { scratchpad(id: $id) { ${fields} } }`, { id });
+    };
+    expect((await read(6)).text).toContain('"LIMIT_EXCEEDED"');
+    const fits = await read(4);
+    expect(fits.text.length).toBeGreaterThan(20 * mib);
+    expect(fits.text).not.toContain('"errors"');
+  });
+
   it('is refused on a WebSocket, whose other operations go on', async () => {
     const { socket, messages, closed, send } = await connect(alice.secret);
     const query = 'subscription ($id: ID!) { scratchpadEvents(scratchpadId: $id) { operation } }';
