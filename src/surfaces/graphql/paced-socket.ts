@@ -1,5 +1,6 @@
 // A WebSocket that does not buffer without bound for a client that reads slowly, or not at all.
 import type { Duplex } from 'node:stream';
+import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 
 /** Sockets with frames to be written at the end of the turn: a system call leaves little in the processor's caches for the next socket. */
@@ -38,6 +39,8 @@ export class PacedSocket {
   /** What is written at the end of the turn. */
   #frames: readonly Buffer[] | undefined;
   #isCorked = false;
+  /** Of those who have been given a turn; undefined before the first. */
+  #lastTurn: Promise<void> | undefined;
 
   /** @param stream what the frames of `socket` are written to; whole ones may be written between its own, as long as it compresses nothing */
   constructor(socket: WebSocket, stream: Duplex, batch: WriteBatch) {
@@ -113,6 +116,17 @@ export class PacedSocket {
     return socket.bufferedAmount <= highWaterMarkBytes || socket.readyState !== WebSocket.OPEN
       ? Promise.resolve()
       : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /**
+   * Resolves when there is room, for one caller after the other: what one of them sends is counted before the next one's turn. To be
+   * awaited before an answer is made into text, of which a client may ask for many at once.
+   */
+  async turn(): Promise<void> {
+    const mine = (this.#lastTurn ?? Promise.resolve()).then(() => this.drained());
+    // What becomes of a turn is sent within the microtasks that follow it.
+    this.#lastTurn = mine.then(() => nextTurnOfTheLoop());
+    await mine;
   }
 
   close(code: number, reason: string): void {

@@ -162,6 +162,7 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
     };
     const result = await operations.execute(prepared, caller);
     if (!isSubscription(result)) {
+      await connection.paced.turn();
       seat.outcome = outcomeOf(result);
       over();
       return result;
@@ -172,8 +173,12 @@ export function createWebSocketOperations(dependencies: WebSocketOperationsDepen
         // What a slow client leaves is to wait at the source, where it is bounded, not here.
         await connection.paced.drained();
         const step = await result.next();
-        if (step.done) over();
-        else seat.outcome = outcomeOf(step.value);
+        if (step.done) {
+          over();
+          return step;
+        }
+        await connection.paced.turn();
+        seat.outcome = outcomeOf(step.value);
         return step;
       },
       return() {

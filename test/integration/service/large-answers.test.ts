@@ -1,4 +1,5 @@
 // Little that is asked may not become much that is answered: aliases, names and ids that come again and again are bounded before an answer is made.
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { appendEntry, createScratchpad, setContent } from '../../support/operations.js';
@@ -109,6 +110,61 @@ describe('an answer that would be larger than may be', () => {
       () => JSON.stringify(messages).slice(-500),
     );
     expect(closed).toEqual([]);
+    socket.terminate();
+  });
+});
+
+describe('many large answers on one WebSocket', () => {
+  const heldMib = (): number => {
+    const { heapUsed, external } = process.memoryUsage();
+    return (heapUsed + external) / mib;
+  };
+  /** The most that was held while `action` went on. */
+  async function mostHeldDuring(action: () => Promise<unknown>): Promise<number> {
+    let most = 0;
+    const timer = setInterval(() => (most = Math.max(most, heldMib())), 20);
+    await action();
+    clearInterval(timer);
+    return most;
+  }
+  const large = aliases.split(' a24')[0]!;
+  const count = 30;
+
+  it.each([
+    ['queries', `{ scratchpads(first: 1) { edges { node { ${large} } } } }`],
+    ['events', `subscription ($id: ID!) { scratchpadEvents(scratchpadId: $id) { ${large} } }`],
+  ])('are made one after the other, as the client takes them: %s', async (kind, query) => {
+    const { socket, messages, send } = await connect(alice.secret);
+    const ids = Array.from({ length: count }, (_, index) => `operation ${index}`);
+    const sendAll = (): void => {
+      for (const id of ids) send({ id, type: 'subscribe', payload: { query, variables: { id: pad } } });
+    };
+    const before = heldMib();
+    const most = await mostHeldDuring(async () => {
+      if (kind === 'events') {
+        sendAll();
+        await delay(500);
+        socket.pause();
+        await setContent(alice.client, pad, 'y'.repeat(mib - 10));
+      } else {
+        socket.pause();
+        sendAll();
+      }
+      await delay(3000);
+    });
+    // One is made, and as much again may be on its way; all of them would be 700 MiB.
+    expect(most - before).toBeLessThan(250);
+    const answered = new Set<string>();
+    socket.removeAllListeners('message');
+    socket.on('message', (data: Buffer) => {
+      const id = /"id":"(operation \d+)"/.exec(data.toString('latin1', 0, 100))?.[1];
+      if (id !== undefined) answered.add(id);
+    });
+    socket.resume();
+    await until(
+      () => answered.size === count,
+      () => `${answered.size} of ${count}; ${messages.length}`,
+    );
     socket.terminate();
   });
 });
