@@ -1,6 +1,6 @@
 // Whether an operation was compiled cannot be told from its answer: everything is sent to two services over the same stores, one of
 // which compiles every operation at once and one never, and status, headers, data and errors have to be equal.
-import { buildSchema, execute, parse } from 'graphql';
+import { buildSchema, execute, parse, type DocumentNode } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApp, type App } from '../../src/app.js';
 import { readConfig } from '../../src/config.js';
@@ -482,14 +482,35 @@ describe('compiling', () => {
     ]);
   });
 
-  it('is not done for what fragments make out of little', async () => {
-    const nested = Array.from(
-      { length: 40 },
-      (_, index) => `fragment f${index} on Query { ...f${index + 1} ...f${index + 1} }`,
+  it('is forgotten for what comes seldom, where much else is compiled', async () => {
+    const resolve = (): string => (new Error('where am I').stack ?? '').replaceAll('\\', '/');
+    schema.getQueryType()!.getFields()['where']!.resolve = resolve;
+    const run = createCompiledExecution({ schema, usesBeforeCompilation: 1 });
+    const wayOf = async (document: DocumentNode): Promise<string> =>
+      JSON.stringify(await run({ schema, document })).includes('graphql-jit') ? 'compiled' : 'interpreted';
+    const [first, ...others] = Array.from({ length: 100 }, (_, index) =>
+      parse(`query Q${index} { ${Array.from({ length: 290 }, (_where, place) => `a${place}: where`).join(' ')} }`),
     );
-    const document = parse(`{ ...f0 } ${nested.join(' ')} fragment f40 on Query { where }`);
-    const run = createCompiledExecution({ schema, usesBeforeCompilation: 0 });
-    expect((await run({ schema, document })).errors).toBeUndefined();
+    expect([await wayOf(first!), await wayOf(first!)]).toEqual(['interpreted', 'compiled']);
+    for (const document of [...others, ...others]) await run({ schema, document });
+    expect([await wayOf(first!), await wayOf(first!)]).toEqual(['interpreted', 'compiled']);
+    expect(await wayOf(others.at(-1)!)).toBe('compiled');
+  });
+
+  it('is not done for what fragments make out of little', async () => {
+    const nesting = buildSchema('type Query { where: String! node: Node } type Node { where: String! node: Node }');
+    nesting.getQueryType()!.getFields()['where']!.resolve = () => new Error('where am I').stack?.replaceAll('\\', '/');
+    const wayOf = async (depth: number): Promise<string> => {
+      const fragments = Array.from(
+        { length: depth },
+        (_, index) => `fragment f${index} on Node { a: node { ...f${index + 1} } b: node { ...f${index + 1} } }`,
+      );
+      const document = parse(`{ where node { ...f0 } } ${fragments.join(' ')} fragment f${depth} on Node { where }`);
+      const run = createCompiledExecution({ schema: nesting, usesBeforeCompilation: 0 });
+      const told = JSON.stringify(await run({ schema: nesting, document, rootValue: { node: null } }));
+      return told.includes('graphql-jit') ? 'compiled' : 'interpreted';
+    };
+    expect([await wayOf(4), await wayOf(9)]).toEqual(['compiled', 'interpreted']);
   });
 
   it('is not done for a name that plain objects do not take', async () => {

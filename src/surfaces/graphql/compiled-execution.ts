@@ -24,6 +24,7 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
+import { LRUCache } from 'lru-cache';
 import { createPlainVariables } from './plain-variables.js';
 import { copyOf, createUnchangingFields, NoText } from './unchanging.js';
 
@@ -54,15 +55,18 @@ function countFields(document: DocumentNode, operation: OperationDefinitionNode)
   return countOf(operation.selectionSet);
 }
 
+/** Of all operations that are kept compiled: about two KiB each. */
+const mostFieldsOfAll = 20_000;
+
 interface Compiled {
+  fieldCount: number;
   query: CompiledQuery['query'];
   variablesOf: ReturnType<typeof createPlainVariables>;
 }
 
 interface Use {
   count: number;
-  /** Undefined: not yet; null: never. */
-  compiled?: Compiled | null;
+  isNeverCompiled?: true;
 }
 
 interface Options {
@@ -143,6 +147,12 @@ export function createCompiledExecution({
   usesBeforeCompilation: needed = usesBeforeCompilation,
 }: Options): Execute {
   const uses = new WeakMap<OperationDefinitionNode, Use>();
+  /** Who is pushed out by others has to come as often again. */
+  const kept = new LRUCache<OperationDefinitionNode, Compiled>({
+    maxSize: mostFieldsOfAll,
+    sizeCalculation: ({ fieldCount }) => fieldCount,
+    dispose: (_compiled, operation) => uses.delete(operation),
+  });
   const unchanging = createUnchangingFields(schema);
   const config = unchanging.schema.toConfig();
   const compilerSchema = new GraphQLSchema({ ...config, types: [...config.types, coerced], assumeValid: true });
@@ -165,17 +175,25 @@ export function createCompiledExecution({
     const copy = copyOf(isQuery ? withTwins(single) : single);
     const compiled = compileQuery(compilerSchema, copy, operation.name?.value);
     if (!isCompiledQuery(compiled)) return null;
-    return { query: compiled.query, variablesOf: createPlainVariables(schema, operation.variableDefinitions ?? []) };
+    return {
+      fieldCount: countFields(document, operation),
+      query: compiled.query,
+      variablesOf: createPlainVariables(schema, operation.variableDefinitions ?? []),
+    };
   }
 
   function compiledFor(document: DocumentNode, operation: OperationDefinitionNode): Compiled | null {
-    const use = uses.get(operation) ?? { count: 0 };
-    if (use.compiled !== undefined) return use.compiled;
+    const known = kept.get(operation);
+    if (known) return known;
+    const use: Use = uses.get(operation) ?? { count: 0 };
+    if (use.isNeverCompiled) return null;
     if (use.count === 0) uses.set(operation, use);
     use.count += 1;
     if (use.count <= needed) return null;
-    use.compiled = compile(document, operation);
-    return use.compiled;
+    const compiled = compile(document, operation);
+    if (compiled) kept.set(operation, compiled);
+    else use.isNeverCompiled = true;
+    return compiled;
   }
 
   /** Queries, and telling an event, change nothing: where the compiled function found a mistake by itself, GraphQL.js may have other words for it. */
