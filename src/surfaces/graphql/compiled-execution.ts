@@ -79,8 +79,8 @@ export type Execute = (args: ExecutionArgs) => ExecutionResult | Promise<Executi
 
 /**
  * Directives and abstract types are where the compiler is known to answer differently in rare cases, and introspection is not worth
- * it. In an object that is written into the document for a scalar, it loses variables. A mutation cannot be repeated to see what GraphQL.js would have said, so nothing may be left for its arguments to fail at: its
- * variables are all required.
+ * it. In an object that is written into the document for a scalar, it loses variables. A mutation cannot be repeated to see what
+ * GraphQL.js would have said, so nothing may be left for its arguments to fail at: its variables are all required.
  */
 function isCompilable(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): boolean {
   if ((document.loc?.end ?? Infinity) > longestCompiledDocument) return false;
