@@ -273,6 +273,8 @@ describe('a request', () => {
     ['of a version that is spoken', { 'mcp-protocol-version': '2025-06-18' }, 200],
     ['of a version that nobody speaks', { 'mcp-protocol-version': '1999-01-01' }, 400],
     ['of a session, which there is none of', { 'mcp-session-id': 'a-session' }, 200],
+    ['that takes anything, as curl does', { accept: '*/*' }, 200],
+    ['that takes JSON alone', { accept: 'application/json' }, 200],
     ['that takes no JSON', { accept: 'text/event-stream' }, 406],
     ['that is sent as text', { 'content-type': 'text/plain' }, 415],
     ['in another alphabet', { 'content-type': 'application/json; charset=utf-16' }, 415],
@@ -288,6 +290,27 @@ describe('a request', () => {
       expect(((await response.json()) as { jsonrpc: string }).jsonrpc).toBe('2.0');
     },
   );
+
+  it.each([
+    ['tools/call', undefined, ['params']],
+    ['tools/call', { name: 7 }, ['params', 'name']],
+    ['tools/call', { name: 'read_scratchpad', arguments: 'none' }, ['params', 'arguments']],
+    ['tools/list', { cursor: 7 }, ['params', 'cursor']],
+    ['initialize', {}, ['params', 'protocolVersion']],
+  ] as const)('of %s with the params %j is told what is wrong with them', async (method, params, path) => {
+    const { secret } = await createToken(alice.client, padId);
+    const message = JSON.stringify({ jsonrpc: '2.0', id: 'mine', method, params });
+    const response = await post(message, { authorization: `Bearer ${secret}` });
+    expect(response.status).toBe(200);
+    const answer = (await response.json()) as { error: { message: string; data: { issues: { path: string[] }[] } } };
+    expect(answer).toMatchObject({
+      jsonrpc: '2.0',
+      id: 'mine',
+      error: { code: -32602, data: { code: 'INVALID_INPUT' } },
+    });
+    expect(answer.error.data.issues[0]?.path).toEqual(path);
+    expect(answer.error.message).toContain(path.join('.'));
+  });
 
   it('of a page is answered for the server’s own name alone, and not for a name that was made to lead here', async () => {
     const { secret } = await createToken(alice.client, padId);
