@@ -67,6 +67,8 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
 
   let isReadingContent = false;
   let pending: PublishedEvent[] = [];
+  /** Told already, before the event of its own has come: the updates up to that one tell it, too, so that no content goes back. */
+  let ahead: ContentState | undefined;
 
   /** Passes events on in their order; one whose content was too large to be published waits for it, and the others behind it. */
   const pass = (event: PublishedEvent): void => {
@@ -76,6 +78,11 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
         pending = [];
         fallBehind();
       }
+      return;
+    }
+    if (ahead && Number(ahead.version) < event.number) ahead = undefined;
+    if (ahead && event.operation === 'UPDATE') {
+      broadcast({ ...event, content: ahead });
     } else if (event.operation === 'UPDATE' && event.content === undefined) {
       void passWithContent(event);
     } else {
@@ -85,8 +92,12 @@ export function createPadFeed(pad: PadAddress, dependencies: PadFeedDependencies
   const passWithContent = async (event: PublishedEvent): Promise<void> => {
     isReadingContent = true;
     try {
-      // It may be newer than the event by now; then the newer event follows.
-      broadcast({ ...event, content: await readContent(pad) });
+      const content = await readContent(pad);
+      const version = Number(content.version);
+      if (version > event.number) ahead = content;
+      if (version >= event.number) broadcast({ ...event, content });
+      // It is gone by now: how that came, a replay tells.
+      else fallBehind();
     } catch {
       fallBehind();
     }

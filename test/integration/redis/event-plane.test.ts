@@ -135,6 +135,45 @@ describe('live', () => {
     await listener.stop();
   });
 
+  test('the content of updates never goes back, also where a newer one was read for a large one', async () => {
+    const pad = newPad();
+    const listener = listen(await reader.eventPlane.subscribe(pad, {}));
+    const texts = ['L'.repeat(70_000), 'small', 'M'.repeat(70_000), 'small again', 'N'.repeat(70_000)];
+    // At once: when the first of them is read, the last one is there.
+    const written = await Promise.all(texts.map((text) => writer.dataPlane.setContent(pad, { text })));
+    await writer.dataPlane.appendEntry(pad, { content: 'x' });
+    await writer.dataPlane.setContent(pad, { text: 'behind all of it' });
+    await until('all have come', () => listener.changes.at(-1)?.content?.text === 'behind all of it');
+    expect(listener.changes.map(({ operation, replayed }) => `${operation} ${replayed}`)).toEqual([
+      ...texts.map(() => 'UPDATE false'),
+      'APPEND false',
+      'UPDATE false',
+    ]);
+    const contents = listener.changes.flatMap(({ content }) => content ?? []);
+    const versions = contents.map(({ version }) => Number(version));
+    expect(versions).toEqual(versions.toSorted((a, b) => a - b));
+    // Each is at least as new as its event, and none is a mixture.
+    for (const [index, { version, text }] of contents.slice(0, texts.length).entries()) {
+      expect(Number(version)).toBeGreaterThanOrEqual(Number(written[index]!.version));
+      expect(text).toBe(texts[written.findIndex((one) => one.version === version)]);
+    }
+    await listener.stop();
+  });
+
+  test('a large content that was cleared before it could be read is told as cleared, not as an empty update', async () => {
+    const pad = newPad();
+    await writer.dataPlane.setContent(pad, { text: 'before' });
+    const listener = listen(await reader.eventPlane.subscribe(pad, {}));
+    await Promise.all([
+      writer.dataPlane.setContent(pad, { text: 'L'.repeat(70_000) }),
+      writer.dataPlane.clear(pad, 'CONTENT'),
+    ]);
+    await writer.dataPlane.appendEntry(pad, { content: 'the end' });
+    await until('the last has come', () => listener.changes.at(-1)?.operation === 'APPEND');
+    expect(listener.changes.map(({ operation }) => operation)).toEqual(['CLEAR_CONTENT', 'APPEND']);
+    await listener.stop();
+  });
+
   test('a message that is no event is dropped, and the next event still comes', async () => {
     const pad = newPad();
     const listener = listen(await reader.eventPlane.subscribe(pad, {}));
