@@ -30,7 +30,7 @@ export const pageWish = ({ size, fromEnd, after, before }: PageRequest<EntryKey>
 /** A page as the read script replies it. */
 export type PageReply = [
   rowCount: number,
-  rows: string,
+  texts: string[],
   firstPosition: number,
   sequenceAtAfter: string | null,
   sequenceAtBefore: string | null,
@@ -51,11 +51,11 @@ export function cursorRefusal(
 /** @throws Error when the rows are no ledger's */
 export function toLedgerPage(
   request: PageRequest<EntryKey>,
-  [rowCount, rows, firstPosition]: PageReply,
+  [rowCount, texts, firstPosition]: PageReply,
   codec: CursorCodec<EntryKey>,
   totalCount: number,
 ): LedgerPage {
-  const entries = parseEntries(rows, rowCount);
+  const entries = parseEntries(`[${texts.join()}]`, rowCount);
   const lastPosition = firstPosition + entries.length - 1;
   const page = request.fromEnd
     ? toPage(entries.toReversed(), request, codec, ({ sequence }, index) => [lastPosition - index, sequence])

@@ -7,6 +7,7 @@ import { entryCursorCodec, pageWish, type EntryKey, type LedgerPage, type PageRe
 import { createPadStates, PadState } from './pad-state.js';
 import { askRedis, type RedisAccess } from '../redis/redis-access.js';
 import { parseEntry, type ContentState, type EntryState } from './schemas.js';
+import { createReadLanes } from './read-lanes.js';
 import { contentKey, entriesKey, sequenceKey, type PadAddress } from '../redis/redis-keys.js';
 import { readScript } from './scripts/read.js';
 import { defineScript } from '../redis/run-script.js';
@@ -64,19 +65,27 @@ interface Question {
   wantsCount: boolean;
   wantsSequence: boolean;
   wantsTail: boolean;
-  pages: PageRequest<EntryKey>[];
+  /** As the read script takes them, each once. */
+  pages: string[];
 }
 
 /** A question as the read script takes it. JSON escapes double the bytes of ordinary text at most: twice the view fills it. */
 function wishOf({ wantsContent, wantsCount, wantsSequence, wantsTail, pages }: Question, viewMaxBytes: number): string {
   const letters = `${wantsContent ? 'c' : ''}${wantsCount ? 'n' : ''}${wantsSequence ? 's' : ''}${wantsTail ? 't' : ''}`;
-  return `${letters}:${wantsTail ? 2 * viewMaxBytes : ''}:${pages.map(pageWish).join('')}:`;
+  return `${letters}:${wantsTail ? 2 * viewMaxBytes : ''}:${pages.join('')}:`;
 }
 
-/** Where the answer to a read is: the number of its question, and of its first page there. */
+/** Where the answer to a read is: the number of its question, and those of its pages there. */
 interface Place {
   question: number;
-  firstPage: number;
+  pages: readonly number[];
+}
+
+/** The number of a page among those of a question; whoever asks for the same has the same number. */
+function numberOf(page: PageRequest<EntryKey>, pages: string[]): number {
+  const wish = pageWish(page);
+  const number = pages.indexOf(wish);
+  return number === -1 ? pages.push(wish) - 1 : number;
 }
 
 /** Fields of one pad are read each by itself; Redis is asked for each pad once. */
@@ -103,9 +112,7 @@ function gather(reads: readonly PadRead[]): { questions: Question[]; places: Pla
     question.wantsCount ||= entryCount === true || pages.length > 0;
     question.wantsSequence ||= eventCursor === true || expiresAt === true;
     question.wantsTail ||= formattedView === true;
-    const firstPage = question.pages.length;
-    question.pages.push(...pages);
-    return { question: number, firstPage };
+    return { question: number, pages: pages.map((page) => numberOf(page, question.pages)) };
   });
   return { questions, places };
 }
@@ -121,7 +128,12 @@ function* parseEntries(rows: readonly string[]): Generator<EntryState> {
   for (const row of rows) yield parseEntry(row);
 }
 
-function toReading(read: PadRead, { reply, state }: Answer, firstPage: number, viewMaxBytes: number): PadReading {
+function toReading(
+  read: PadRead,
+  { reply, state }: Answer,
+  pages: readonly number[],
+  viewMaxBytes: number,
+): PadReading {
   const [, entryCount, sequence, tail] = reply;
   const reading: PadReading = {};
   const { scratchpadId } = read.pad;
@@ -145,15 +157,20 @@ function toReading(read: PadRead, { reply, state }: Answer, firstPage: number, v
   }
   if (read.pages) {
     const codec = entryCursorCodec(scratchpadId);
-    reading.pages = read.pages.map((request, index) => state.page(firstPage + index, request, codec));
+    reading.pages = read.pages.map((request, index) => state.page(pages[index]!, request, codec));
   }
   return reading;
 }
 
 /** What another program has put there is no reason to withhold what else was asked for. The text itself may not get into a log. */
-function toReadingOrError(read: PadRead, answer: Answer, firstPage: number, viewMaxBytes: number): PadReading | Error {
+function toReadingOrError(
+  read: PadRead,
+  answer: Answer,
+  pages: readonly number[],
+  viewMaxBytes: number,
+): PadReading | Error {
   try {
-    return toReading(read, answer, firstPage, viewMaxBytes);
+    return toReading(read, answer, pages, viewMaxBytes);
   } catch (error) {
     if (error instanceof DomainError) return error;
     return new Error(`Redis holds something under the keys of ${read.pad.scratchpadId} that is no scratchpad's state`);
@@ -164,6 +181,7 @@ function toReadingOrError(read: PadRead, answer: Answer, firstPage: number, view
 export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; viewMaxBytes: number }) {
   const run = defineScript(redis.commands, readScript);
   const states = createPadStates();
+  const inTurn = createReadLanes();
 
   return async (reads: readonly PadRead[]): Promise<(PadReading | Error)[]> => {
     if (reads.length === 0) return [];
@@ -176,7 +194,10 @@ export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; v
       return { wish, key, known: states.get(key) };
     });
     const wishes = asked.map(({ wish, known }) => wish + (known?.token ?? ''));
-    const replies = (await askRedis(redis, () => run(keys, wishes))) as PadReply[];
+    const replies = await inTurn(
+      reads[0]!.pad.ownerId,
+      async (mostBytes) => (await askRedis(redis, () => run(keys, [mostBytes, ...wishes]))) as PadReply[] | null,
+    );
     const answers = replies.map((reply, number): Answer => {
       const [contentRow, entryCount, , , pages, token] = reply;
       const { key, known } = asked[number]!;
@@ -186,8 +207,8 @@ export function createPadReader({ redis, viewMaxBytes }: { redis: RedisAccess; v
       return { reply, state };
     });
     return reads.map((read, index) => {
-      const { question, firstPage } = places[index]!;
-      return toReadingOrError(read, answers[question]!, firstPage, viewMaxBytes);
+      const { question, pages } = places[index]!;
+      return toReadingOrError(read, answers[question]!, pages, viewMaxBytes);
     });
   };
 }

@@ -25,7 +25,9 @@ export class PadState {
     this.#contentRow = contentRow;
     this.#replies = replies;
     this.#entryCount = entryCount ?? 0;
-    this.size = replies.reduce((size, [, rows]) => size + rows.length + charactersBeside, contentRow?.length ?? 0);
+    this.size = contentRow?.length ?? 0;
+    for (const [, texts] of replies)
+      this.size = texts.reduce((size, text) => size + text.length, this.size + charactersBeside);
   }
 
   get content(): ContentState {

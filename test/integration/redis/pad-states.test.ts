@@ -161,18 +161,10 @@ test('memory is bounded: the states that nobody reads go, and a large one is not
 
 test('memory is bounded also where there is next to no text: names and empty pages weigh, too', () => {
   const states = createPadStates();
-  const emptyPage = [0, '', 0, null, null] as const;
+  const emptyPage = (): [number, string[], number, null, null] => [0, [], 0, null, null];
   const kept = (wishOf: (index: number) => string, pages: number): number => {
     for (let index = 0; index < 20_000; index += 1) {
-      states.put(
-        wishOf(index),
-        new PadState(
-          '1,0,0',
-          null,
-          Array.from({ length: pages }, () => [...emptyPage]),
-          0,
-        ),
-      );
+      states.put(wishOf(index), new PadState('1,0,0', null, Array.from({ length: pages }, emptyPage), 0));
     }
     return Array.from({ length: 20_000 }, (_, index) => wishOf(index)).filter((wish) => states.get(wish)).length;
   };
