@@ -5,7 +5,7 @@ import { unauthenticated, type DomainError } from '../shared/errors.js';
 import type { Logger } from '../shared/logger.js';
 import { createCredentialRows, credentialIdOf, type Credential, type CredentialTerm } from './credential-rows.js';
 import type { Principal } from './principal.js';
-import { hashSecret, isSameHash } from './secrets.js';
+import { createSecretHasher, hashSecret, isSameHash } from './secrets.js';
 
 export interface Authentication {
   /**
@@ -56,6 +56,7 @@ export function createAuthentication(dependencies: Dependencies): Authentication
   const { prisma, administratorSecret, countRequest, now, logger } = dependencies;
   const rows = createCredentialRows(prisma);
   const administratorHash = administratorSecret === undefined ? undefined : hashSecret(administratorSecret);
+  const hashOf = createSecretHasher();
   const cache = new Map<string, CachedCredential>();
   /** An answer that was on its way when something changed is not remembered, nor shared with who asks from now on. */
   let changes = 0;
@@ -152,8 +153,8 @@ export function createAuthentication(dependencies: Dependencies): Authentication
 
   function identifyNow(secret: string | undefined): Principal | Promise<Principal> {
     if (secret === undefined || secret === '') throw unauthenticated();
-    const secretHash = hashSecret(secret);
     const at = now();
+    const secretHash = hashOf(secret, at);
     return recall(secret, secretHash, at) ?? find(secret, secretHash, at);
   }
 

@@ -41,6 +41,8 @@ interface Dependencies {
 const cacheMs = 1000;
 /** With less than this left, SQL is asked ahead: nobody who uses a pad all the time waits for it once a second. */
 const renewalMs = 500;
+/** For so long pads that want it are gathered: those that are used together are asked for in one statement. */
+const renewalDelayMs = 100;
 const sweepAbovePads = 10_000;
 const mostPadsInStatement = 500;
 
@@ -51,17 +53,19 @@ const asksForIdsOnly = ({ select, ...rest }: Prisma.ScratchpadDefaultArgs): bool
   Object.keys(select).every((name) => name === 'id' || name === 'ownerId');
 
 export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlane {
-  /** `owner:pad` → until when its existence may be taken for granted. Tombstones in Redis outlive this by far. */
-  const knownUntilMs = new Map<string, number>();
+  /** By the pad: until when it may be taken for granted that this owner has it. Tombstones in Redis outlive this by far. */
+  const known = new Map<string, { readonly ownerId: string; readonly untilMs: number }>();
   /** An answer that was on its way when something was deleted is not remembered: it may be from before. */
   let deletions = 0;
-  const keyOf = (ownerId: string, scratchpadId: string): string => `${ownerId}:${scratchpadId}`;
 
-  function remember(key: string, askedAtMs: number): void {
-    if (knownUntilMs.size > sweepAbovePads) {
-      for (const [known, untilMs] of knownUntilMs) if (untilMs <= askedAtMs) knownUntilMs.delete(known);
+  function remember({ ownerId, scratchpadId }: PadAddress, askedAtMs: number): void {
+    if (known.size > sweepAbovePads) {
+      for (const [id, { untilMs }] of known) if (untilMs <= askedAtMs) known.delete(id);
     }
-    knownUntilMs.set(key, askedAtMs + cacheMs);
+    known.set(scratchpadId, { ownerId, untilMs: askedAtMs + cacheMs });
+  }
+  function forget({ ownerId, scratchpadId }: PadAddress): void {
+    if (known.get(scratchpadId)?.ownerId === ownerId) known.delete(scratchpadId);
   }
 
   async function findRows(pads: readonly PadAddress[]): Promise<boolean[]> {
@@ -75,17 +79,15 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
       },
       select: { id: true, ownerId: true },
     });
-    const found = new Set(rows.map(({ id, ownerId }) => keyOf(ownerId, id)));
+    const owners = new Map(rows.map(({ id, ownerId }) => [id, ownerId]));
     return pads.map((pad) => {
-      const key = keyOf(pad.ownerId, pad.scratchpadId);
-      const isThere = found.has(key);
-      if (isThere && deletions === deletionsBefore) remember(key, askedAtMs);
-      else knownUntilMs.delete(key);
+      const isThere = owners.get(pad.scratchpadId) === pad.ownerId;
+      if (isThere && deletions === deletionsBefore) remember(pad, askedAtMs);
+      else forget(pad);
       return isThere;
     });
   }
 
-  const renewing = new Set<string>();
   /** Never rejects. */
   let finding: Promise<unknown> = Promise.resolve();
   /** What is asked while a statement is under way is in the next one: pads that are used together are forgotten together. */
@@ -99,23 +101,35 @@ export function createIdentityPlane({ prisma, now }: Dependencies): IdentityPlan
   );
   const existsNow: IdentityPlane['existsNow'] = (ownerId, scratchpadId) => rows.load({ ownerId, scratchpadId });
 
-  const exists: IdentityPlane['exists'] = (ownerId, scratchpadId) => {
-    const key = keyOf(ownerId, scratchpadId);
-    const leftMs = (knownUntilMs.get(key) ?? 0) - now().getTime();
-    if (leftMs <= 0) return isId('scratchpad', scratchpadId) && existsNow(ownerId, scratchpadId);
-    if (leftMs < renewalMs && !renewing.has(key)) {
-      renewing.add(key);
+  const leftMsOf = ({ ownerId, scratchpadId }: PadAddress): number => {
+    const remembered = known.get(scratchpadId);
+    return remembered?.ownerId === ownerId ? remembered.untilMs - now().getTime() : 0;
+  };
+
+  const renewing = new Map<string, PadAddress>();
+  function renewAll(): void {
+    const pads = [...renewing.values()];
+    renewing.clear();
+    for (const pad of pads) {
       // Whoever comes when the second is over would be told why it failed.
-      void existsNow(ownerId, scratchpadId)
-        .catch(() => undefined)
-        .finally(() => renewing.delete(key));
+      if (leftMsOf(pad) < renewalMs) rows.load(pad).catch(() => undefined);
+    }
+  }
+
+  const exists: IdentityPlane['exists'] = (ownerId, scratchpadId) => {
+    const pad = { ownerId, scratchpadId };
+    const leftMs = leftMsOf(pad);
+    if (leftMs <= 0) return isId('scratchpad', scratchpadId) && existsNow(ownerId, scratchpadId);
+    if (leftMs < renewalMs) {
+      if (renewing.size === 0) setTimeout(renewAll, renewalDelayMs).unref();
+      renewing.set(scratchpadId, pad);
     }
     return true;
   };
 
   function forgetOwner(ownerId: string): void {
     deletions += 1;
-    for (const key of knownUntilMs.keys()) if (key.startsWith(`${ownerId}:`)) knownUntilMs.delete(key);
+    for (const [id, pad] of known) if (pad.ownerId === ownerId) known.delete(id);
   }
 
   return {

@@ -52,6 +52,20 @@ function createDestination(): DestinationStream & { flushSync(): void } {
   };
 }
 
+/** As text: a busy server writes many lines within one millisecond. */
+function createTimeText(): () => string {
+  let writtenMs = Number.NaN;
+  let text = '';
+  return () => {
+    const now = Date.now();
+    if (now !== writtenMs) text = new Date(now).toISOString();
+    writtenMs = now;
+    return text;
+  };
+}
+
+const timeText = createTimeText();
+
 /**
  * A line of plain members, at least one, at level info, without looking for secrets in them. For the one line that every request writes: pino's way to it is
  * made for everything that a caller could pass.
@@ -61,7 +75,7 @@ export function writePlainLine(logger: Logger, members: Record<string, string | 
   const output = Reflect.get(logger, pino.symbols.streamSym) as DestinationStream;
   const level = pino.levels.values['info'];
   const rest = JSON.stringify(members).slice(1);
-  output.write(`{"level":${level},"time":"${new Date().toISOString()}",${rest}\n`);
+  output.write(`{"level":${level},"time":"${timeText()}",${rest}\n`);
 }
 
 /** @param level a pino level, "silent" included */

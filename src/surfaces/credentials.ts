@@ -13,6 +13,9 @@ const readers = new Map([
   ['x-api-key', keyOf],
 ]);
 
+/** Most names need not be written in small letters to be told from these. */
+const lengthsOfNames = new Set([...readers.keys()].map((name) => name.length));
+
 /** Of two places. @throws DomainError UNAUTHENTICATED when they differ */
 export function onlySecret(one: string | undefined, other: string | undefined): string | undefined {
   if (one !== undefined && other !== undefined && one !== other) throw ambiguous();
@@ -21,6 +24,7 @@ export function onlySecret(one: string | undefined, other: string | undefined): 
 
 /** However often and wherever it is given: it has to be the same. */
 function choose(chosen: string | undefined, name: string, value: unknown): string | undefined {
+  if (!lengthsOfNames.has(name.length)) return chosen;
   const secret = typeof value === 'string' ? readers.get(name.toLowerCase())?.(value) : undefined;
   return onlySecret(chosen, secret);
 }

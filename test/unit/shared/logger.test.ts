@@ -1,6 +1,7 @@
 // Logs are structured and carry no secrets, whatever a caller passes in.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createLogger, writePlainLine } from '../../../src/shared/logger.js';
@@ -103,5 +104,20 @@ describe('a plain line', () => {
     const lines: string[] = [];
     writePlainLine(createLogger('warn', { write: (line) => void lines.push(line) }), members);
     expect(lines).toEqual([]);
+  });
+
+  it('says in a plain line when it was written, also where many are within one millisecond', async () => {
+    const { lines, logger } = record();
+    const before = Date.now();
+    for (let round = 0; round < 5; round += 1) {
+      for (let number = 0; number < 20; number += 1) writePlainLine(logger, { number });
+      await delay(5);
+    }
+    const times = lines.map((line) => Date.parse((JSON.parse(line) as { time: string }).time));
+    expect(times).toHaveLength(100);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    expect(times[0]).toBeGreaterThanOrEqual(before);
+    expect(times.at(-1)! - times[0]!).toBeGreaterThanOrEqual(15);
+    expect(times.at(-1)).toBeLessThanOrEqual(Date.now());
   });
 });
