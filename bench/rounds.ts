@@ -4,6 +4,8 @@ export interface Plan {
   rounds: number;
   /** How much of the full work of a round is done: 1, or less where a rough answer will do. */
   share: number;
+  /** The same of what is done before the first round; as much as of a round if it is not said. */
+  warmUpShare?: number;
 }
 
 /** How much one side does. */
@@ -21,13 +23,13 @@ const scaled = (amount: number, share: number): number => Math.max(Math.round(am
  * @returns for each side its result in every round
  */
 export async function interleave<Name extends string, Result>(
-  { rounds, share }: Plan,
+  { rounds, share, warmUpShare = share }: Plan,
   work: Work,
   sides: Record<Name, (amount: number) => Promise<Result>>,
 ): Promise<Record<Name, Result[]>> {
   const names = Object.keys(sides) as Name[];
   const results = Object.fromEntries(names.map((name) => [name, [] as Result[]])) as Record<Name, Result[]>;
-  for (const name of names) await sides[name](scaled(work.warmUp, share));
+  for (const name of names) await sides[name](scaled(work.warmUp, warmUpShare));
   for (let round = 0; round < rounds; round += 1) {
     for (const name of names) results[name].push(await sides[name](scaled(work.round, share)));
   }

@@ -10,8 +10,8 @@ import type { World } from '../world.js';
 const subscriberCount = 1000;
 const appendIntervalMs = 20;
 const drainLimitMs = 10_000;
-/** Appends one after the other, before anybody subscribes: what takes an append is compiled by then, on both sides. */
-const busyBefore = 2000;
+/** Appends before anybody subscribes, and how many of them at a time: what takes an append is compiled by then, on both sides. */
+const busyBefore = { appends: 2000, atOnce: 10 };
 const text = 'A finding of ordinary length, as agents write them: one claim, its source, and a date.';
 
 interface FanOutResult {
@@ -76,7 +76,13 @@ export async function measureFanOut(world: World, plan: Plan): Promise<Row[]> {
     if (!answer.ok) throw new Error(await answer.text());
     await answer.json();
   };
-  for (const append of [appendToOurs, appendToRelay]) for (let left = busyBefore; left > 0; left -= 1) await append();
+  for (const append of [appendToOurs, appendToRelay]) {
+    let left = busyBefore.appends;
+    const lane = async (): Promise<void> => {
+      for (; left > 0; left -= 1) await append();
+    };
+    await Promise.all(Array.from({ length: busyBefore.atOnce }, lane));
+  }
 
   const side =
     (server: ServerProcess, plan: SocketPlan, append: () => Promise<unknown>) =>
@@ -90,7 +96,8 @@ export async function measureFanOut(world: World, plan: Plan): Promise<Row[]> {
       }
     };
   const results = await interleave(
-    plan,
+    // Appends come one every 20 ms: a longer warm-up is mostly waiting.
+    { ...plan, warmUpShare: plan.share },
     { warmUp: 400, round: 150 },
     {
       ours: side(ours, subscription(ours.url, world.tenant.secret, pad), appendToOurs),

@@ -4,7 +4,7 @@ import { interleave, pick, type Plan, type Work } from '../rounds.js';
 import type { ServerProcess } from '../server-process.js';
 import { median, medianRatio, type Row } from '../table.js';
 import type { World } from '../world.js';
-import { beside } from './append.js';
+import { beside, withLongRounds } from './append.js';
 
 const threads = 50;
 const entries = 20;
@@ -58,6 +58,7 @@ export async function measureReads(world: World, plan: Plan): Promise<Row[]> {
   const [ours, mercurius] = await Promise.all([world.startOurs(), world.startBaseline('mercurius')]);
   const pads = await fillThreads(world, ours);
   const measure = async (
+    plan: Plan,
     connections: number,
     work: Work,
     shotFor: (lane: number, headers: Record<string, string>) => Shot,
@@ -77,7 +78,7 @@ export async function measureReads(world: World, plan: Plan): Promise<Row[]> {
       beside: beside(results.ours, results.mercurius),
     };
   };
-  const read = await measure(50, { warmUp: 8000, round: 3000 }, (lane, headers) =>
+  const read = await measure(withLongRounds(plan), 50, { warmUp: 8000, round: 3000 }, (lane, headers) =>
     graphqlShot(
       readDocument,
       { id: pads[lane % pads.length] },
@@ -85,7 +86,7 @@ export async function measureReads(world: World, plan: Plan): Promise<Row[]> {
       headers,
     ),
   );
-  const page = await measure(8, { warmUp: 200, round: 80 }, (_lane, headers) =>
+  const page = await measure(plan, 8, { warmUp: 200, round: 80 }, (_lane, headers) =>
     graphqlShot(
       pageDocument,
       {},
