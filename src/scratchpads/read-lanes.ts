@@ -10,6 +10,8 @@ export type ReadLanes = <Reply>(ownerId: string, read: BoundedRead<Reply>) => Pr
 
 const ordinaryBytes = 2 ** 20;
 const ordinaryAtOnce = 64;
+/** While the reply to one is taken in, Redis works on the other. */
+const largeAtOnce = 2;
 /** An answer has 32 Mi characters at most, and none of them takes more than three bytes here. */
 const largestBytes = 96 * 2 ** 20;
 /** Less than half of what a request over HTTP has, so that its refusal arrives as one. */
@@ -21,10 +23,10 @@ const tooBusy = (): DomainError =>
     'Too much is being read at the moment. Try again, or ask for fewer scratchpads and smaller pages at a time.',
   );
 
-/** Each read is tried among the ordinary ones first. Those that turn out large are repeated one at a time, the owners in turn. */
+/** Each read is tried among the ordinary ones first. Those that turn out large are repeated two at a time, the owners in turn. */
 export function createReadLanes(): ReadLanes {
   const ordinary = createFairQueue(ordinaryAtOnce, longestWaitMs, tooBusy);
-  const large = createFairQueue(1, longestWaitMs, tooBusy);
+  const large = createFairQueue(largeAtOnce, longestWaitMs, tooBusy);
 
   return async (ownerId, read) => {
     const reply =

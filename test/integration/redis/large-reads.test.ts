@@ -1,4 +1,4 @@
-// What is read at once is bounded: large reads one after the other, the owners in turn, and equal pages fetched once.
+// What is read at once is bounded: large reads two at a time, the owners in turn, and equal pages fetched once.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDataPlane, type PadAddress, type PadRead } from '../../../src/scratchpads/data-plane.js';
@@ -87,7 +87,7 @@ async function mostHeldDuring(work: () => Promise<void>): Promise<number> {
   return most;
 }
 
-test('Redis holds the reply to one large read at a time, and small reads pass by', async () => {
+test('Redis holds the replies to two large reads at a time, and small reads pass by', async () => {
   const pad = await filledPad(60, 60_000);
   const small = await filledPad(3, 10);
   const held = await mostHeldDuring(async () => {
